@@ -165,7 +165,7 @@ int remove_hub_links_as(const Rights* user, const char* folder) {
 }
 
 // Set where HF_HUB_OFFLINE was set with the folder, and not by the user. `spark-stage run` sets it too.
-static const char kOfflineMark[] = "SPARK_STAGE_HUB_OFFLINE";
+static const char kOfflineMark[] = "SPARK_HUB_OFFLINE_IS_OURS";
 static const char kCache[] = "HF_HUB_CACHE", kOffline[] = "HF_HUB_OFFLINE";
 
 static bool is_variable_set(const Environment* environment, const char* name) {

@@ -22,7 +22,20 @@ json::object Catalog::request() const {
           {"knows_catalog", is_looked_over_}};
 }
 
+bool Catalog::claim() {
+  if (is_claimed_ || recoveries_ > 0 || is_being_opened()) return false;
+  is_claimed_ = true;
+  return true;
+}
+
+void Catalog::release() {
+  is_claimed_ = false;
+  released_.notify();
+}
+
 asio::awaitable<Result<>> Catalog::recover() {
+  while (is_claimed_) co_await released_.wait();
+  ++recoveries_;
   workers::Call call;
   call.verb = "recover";
   call.subject = "the cache";
@@ -32,6 +45,7 @@ asio::awaitable<Result<>> Catalog::recover() {
     launch(context_.executor, "list of the cache", look_over());
   };
   const auto recovered = co_await context_.runner.run(std::move(call));
+  --recoveries_;
   if (!recovered) co_return fail(recovered.error());
   co_await look_over();
   co_return *answer_ ? Result<>() : fail(answer_->error());

@@ -13,18 +13,25 @@
 #include "base/result.hpp"
 #include "daemon/datasets/context.hpp"
 #include "daemon/datasets/task.hpp"
+#include "daemon/event.hpp"
 #include "daemon/timer.hpp"
 
 namespace spark::datasets {
 
 class Catalog {
  public:
-  Catalog(const Context& context, const Activity& activity) : context_(context), activity_(activity) {}
+  Catalog(const Context& context, const Activity& activity)
+      : context_(context), activity_(activity), released_(context.executor) {}
 
   json::object request() const;  // the first part of every request about the cache
 
-  // Datasets that can't be recovered are listed with the reason; only opening the cache can fail here.
+  // Datasets that can't be recovered are listed with the reason; only opening the cache can fail here. Waits
+  // while the cache is claimed.
   asio::awaitable<Result<>> recover();
+  // For a change of the whole cache, whose files a recovery would lock or delete. False while one runs, or is
+  // about to at the daemon's start.
+  bool claim();
+  void release();
   asio::awaitable<void> refresh();
   void could_not_open(const Error& why);
 
@@ -54,6 +61,9 @@ class Catalog {
   bool is_looked_over_ = false;   // it has been compared with the disk since the daemon's start
   std::string writable_because_;  // why jobs can change the copies, as logged; empty means they can't
   std::uint64_t asked_ = 0, answered_ = 0;  // counts of refreshes: started, and the one that produced answer_
+  unsigned recoveries_ = 0;                 // that run
+  bool is_claimed_ = false;
+  Event released_;
 };
 
 }  // namespace spark::datasets

@@ -28,7 +28,8 @@ Datasets::Datasets(Context context, Jobs& jobs)
       upkeep_(context_, jobs_, activity_, catalog_, leases_, views_),
       cache_place_(context_.executor, context_.runner, jobs_, leases_,
                    {[this] { return catalog_.request(); }, [this] { return busy(); },
-                    [this] { return catalog_.recover(); }}) {}
+                    [this] { return catalog_.recover(); }, [this] { return catalog_.claim(); },
+                    [this] { catalog_.release(); }}) {}
 
 asio::awaitable<void> Datasets::start() {
   Timer timer(context_.executor);

@@ -60,7 +60,7 @@ void Adoption::look(const StopFlag& stop) {
     if (!is_kept) withdraw();
     stop_reading();
     seen_.reset();
-    ends_ = 0;
+    ends_.count = 0;
     return set(AdoptionState::Failed,
                now.error().message() + (is_kept ? "; peers get the revision before it" : ""));
   }
@@ -73,10 +73,11 @@ void Adoption::look(const StopFlag& stop) {
   }
   const SteadyTime time = clock_.steady();
   const bool has_ended = offered_ == state && !version_of(file_).is_there();
-  if (has_ended && ++ends_ > kMostEnds) {
-    ends_ = 0;
+  if (has_ended && time - std::exchange(ends_.stands_since, time) > kAgain) ends_.count = 0;
+  if (has_ended && ++ends_.count > kMostEnds) {
+    ends_.count = 0;
     offered_.reset();
-    seen_ = Seen{state, time, time};
+    seen_ = SeenState{state, time, time};
     return set(AdoptionState::Failed, kEnded);
   }
   if (is_offered(state, entries)) {
@@ -85,7 +86,7 @@ void Adoption::look(const StopFlag& stop) {
   }
   if (!keeps_earlier(&now->walked, stop)) withdraw();
   if (!seen_ || seen_->state != state) {
-    seen_ = Seen{state, time};
+    seen_ = SeenState{state, time};
     ++changes_;
   }
   if (reading_ && reading_->state != state) stop_reading();
@@ -116,7 +117,9 @@ bool Adoption::keeps_earlier(const staging::Model* now, const StopFlag& stop) {
 // Nothing but a person's word makes another folder of it: peers would replace their copies of this one.
 Result<> Adoption::check_place(const FolderNow& now) const {
   if (const auto point = unmounted_ ? unmounted_(folder_.path) : ""; !point.empty())
-    return fail(Errc::Refused, "nothing is mounted at " + shown_path(point), kAnotherPlace);
+    return fail(Errc::Refused, "nothing is mounted at " + shown_path(point),
+                "mount its drive; if the folder is meant to be there without it, give its line in /etc/fstab "
+                "`noauto`");
   auto last = last_offer(file_);
   if (!last) {
     const bool is_empty = std::ranges::none_of(now.walked.walked.entries, [](const staging::Entry& one) {
@@ -157,7 +160,7 @@ Result<> Adoption::offer(const staging::Manifest& manifest, const staging::Diges
   ::chmod(file_.parent_path().c_str(), 0700);                        // the names of all files are in there
   if (auto written = staging::write_manifest(file_, manifest); !written) return written;
   std::filesystem::remove(aside_of(file_), failed);
-  ends_ = 0;
+  ends_.count = 0;
   summary_ = staging::summary_of(manifest.entries);
   offered_ = state;
   return {};
@@ -170,10 +173,7 @@ bool Adoption::is_offered(const staging::Digest& state, const staging::Entries& 
   if (is_there && is_of(file_, entries)) {
     offered_ = state;
   } else if (const auto aside = aside_of(file_); !is_there && !has_failed(state) && is_of(aside, entries)) {
-    std::error_code failed;
-    std::filesystem::rename(aside, file_, failed);
-    if (failed) return false;
-    if (!damaged_in(file_, entries).empty()) return false;  // found at this moment
+    if (!take_back(file_, entries)) return false;
     offered_ = state;
   } else {
     return false;
@@ -194,6 +194,7 @@ void Adoption::withdraw() {
 }
 
 void Adoption::set(AdoptionState state, std::string reason) {
+  if (state == AdoptionState::Offered && state_ != state) ends_.stands_since = clock_.steady();
   state_ = state;
   reason_ = std::move(reason);
   if (state == AdoptionState::Offered) changes_ = 0;

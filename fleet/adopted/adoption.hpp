@@ -21,13 +21,26 @@ namespace spark::fleet {
 enum class AdoptionState { Changing, Hashing, Offered, Failed };
 std::string_view to_string(AdoptionState state);
 
+// Of a folder, as this host saw it.
+struct SeenState {
+  staging::Digest state;
+  SteadyTime since;
+  std::optional<SteadyTime> failed_at{};
+};
+
+// Of an offer, although the folder was in the offered state.
+struct OfferEnds {
+  int count = 0;
+  SteadyTime stands_since{};  // the offer
+};
+
 class Adoption {
  public:
   // A file system's clock counts in steps of up to 2 s; a change within a step would not be seen.
   static constexpr std::chrono::seconds kRest{4};
   // What failed is tried again, also unchanged.
   static constexpr std::chrono::minutes kAgain{10};
-  // An offer of unchanged files that peers' readings end more often has failed.
+  // An offer of unchanged files that peers' readings end more often has failed, unless it stood for kAgain.
   static constexpr int kMostEnds = 2;
 
   // The mount point on the way to a path that has no file system; empty means none.
@@ -60,13 +73,8 @@ class Adoption {
   staging::Summary summary_;
   std::chrono::nanoseconds cost_{0};
   std::optional<staging::Digest> offered_;  // state of the folder that the file was compared with
-  int ends_ = 0;                            // of the offer, although the folder was in that state
-  struct Seen {
-    staging::Digest state;
-    SteadyTime since;
-    std::optional<SteadyTime> failed_at{};
-  };
-  std::optional<Seen> seen_;  // since the last change
+  OfferEnds ends_;
+  std::optional<SeenState> seen_;  // since the last change
   int changes_ = 0;
   std::shared_ptr<FolderReading> reading_;
 

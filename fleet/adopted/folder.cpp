@@ -25,7 +25,7 @@ void settle_ref(FolderNow& now) {
   ref->hash = hasher.digest();
   ref->size = ref->allocated = now.walked.record.revision.size();
   ref->mtime_ns = ref->ctime_ns = 0;
-  ref->inode = 0;
+  ref->inode = ref->hash.high;  // else peers take the refs of all revisions for one unchanged file
 }
 
 }  // namespace

@@ -111,6 +111,15 @@ void forget_damage(const std::filesystem::path& offer) {
   std::filesystem::remove(damage_of(offer), failed);
 }
 
+bool take_back(const std::filesystem::path& offer, const staging::Entries& entries) {
+  std::error_code failed;
+  if (!version_of(offer).is_there()) std::filesystem::rename(aside_of(offer), offer, failed);
+  if (failed) return false;
+  if (damaged_in(offer, entries).empty()) return true;
+  set_aside(offer);
+  return false;
+}
+
 std::optional<OfferSummary> read_offer(const std::filesystem::path& offer, const std::string& definition) {
   auto manifest = staging::ManifestReader::open(offer);
   if (!manifest || manifest->header().definition != definition) return std::nullopt;

@@ -50,6 +50,9 @@ Result<> note_damaged(const std::filesystem::path& offer, const std::vector<Dama
 // Those of the noted files that are still the same, in words. Forgets the note when there are none.
 std::vector<std::string> damaged_in(const std::filesystem::path& offer, const staging::Entries& entries);
 void forget_damage(const std::filesystem::path& offer);  // all of them were read, and are right
+// What was set aside is offered again, as the folder has these entries. False if it can't be, or if damage of
+// them is noted at this moment.
+bool take_back(const std::filesystem::path& offer, const staging::Entries& entries);
 std::string in_words(const DamagedFile& file);
 
 struct OfferSummary {

@@ -99,6 +99,7 @@ Result<VerifiedFolder> verify_folder(const AdoptedFolder& folder, const std::fil
     return fail(damaged_content(now.tree, names));
   }
   forget_damage(offer);
+  take_back(offer, entries);
   VerifiedFolder verified{staging::summary_of(entries), monitor.seconds()};
   if (!sha256) return verified;
   auto published =

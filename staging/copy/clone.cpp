@@ -146,6 +146,8 @@ void find_unchanged(const Previous& previous, const PartialArea& area, Entries& 
     Entry& now = entries[at];
     if (now.path != then->path || !is_content(now) || resumed.begun.contains(at) || !is_same(*then, at))
       continue;
+    const bool is_wanted = now.hash == Digest() || now.hash == then->hash;  // a list of peers has hashes
+    if (!is_wanted) continue;
     const auto info = look_at(copies, *then);
     if (!info || !is_as_copied(*info, *then)) continue;
     if (resumed.finished[at] && !was_taken(*info, now)) continue;

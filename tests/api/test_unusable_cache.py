@@ -158,6 +158,20 @@ def test_the_last_step_of_a_move_brings_what_only_the_old_folder_has(daemon, dri
     assert client(daemon, "verify", "models")[0] == 0
 
 
+def test_the_last_step_may_follow_the_reload_at_once(daemon, drive):
+    old = daemon.folder / "cache"
+    daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})
+    for new in (drive / "a", daemon.folder / "b", drive / "c", daemon.folder / "d"):
+        assert client(daemon, "cache", "move", str(new))[0] == 0
+        (daemon.folder / "models/word").write_text(str(new))
+        daemon.finish("/v1/stagings", {"datasets": ["models"]})
+        set_path(daemon, old, new)
+        status, out, err = client(daemon, "cache", "move", str(new))
+        assert status == 0 and f"models: only {old} had it, so it is copied too, " in out, out + err
+        assert client(daemon, "verify", "models")[0] == 0 and not old.exists()
+        old = new
+
+
 def test_a_last_copy_is_brought_into_a_cache_that_jobs_see_read_only(tmp_path, drive):
     daemon = Daemon(tmp_path, within=("unshare", "--mount", "sh", "-c", 'mount --make-rshared / && exec "$@"', "sh"))
     try:

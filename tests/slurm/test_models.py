@@ -59,7 +59,7 @@ def test_a_step_has_its_own_cache_and_not_that_of_its_batch_script(cluster, mode
     assert len(set(folders_in(output))) == 3 and output.split().count(str(model)) == 3, output
 
 
-ASK = 'echo "${HF_HUB_CACHE-none} ${HF_HUB_OFFLINE-none} ${SPARK_STAGE_HUB_OFFLINE-none}"'
+ASK = 'echo "${HF_HUB_CACHE-none} ${HF_HUB_OFFLINE-none} ${SPARK_HUB_OFFLINE_IS_OURS-none}"'
 
 
 def told_in_a_batch_script(cluster, *lines):

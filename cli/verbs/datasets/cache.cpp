@@ -60,6 +60,7 @@ void print_move(Context& context, const json::object& moved) {
               "sudo spark-stage cache move " + path + "    again: it deletes the copies in " + from);
   } else if (how == "old deleted") {
     print_copies(context, moved, "brought", "only " + from + " had it, so it is copied too");
+    print_copies(context, moved, "deleted", "no sound copy is left; the damaged one is deleted");
     say(context, "The cache is in " + path + "; the copies in " + from + " are deleted, " + size_in(moved) +
                      " freed.");
   } else if (how == "old absent") {
@@ -122,7 +123,7 @@ void add_cache(App& app) {
                                "repeated at any time.",
                                [options](Context& context) { return move(context, *options); });
   move_verb.argument("PATH", options->path, "the new folder: empty, or not there yet");
-  move_verb.flag("--discard", options->discards, "delete also old copies that are in no other place");
+  move_verb.flag("--discard", options->discards, "delete also last copies that are damaged");
   move_verb.flag("--json", options->as_json, "the result, as JSON");
   Verb reset_verb =
       app.verb_of(group, "reset", "forget copies of a drive that was replaced or emptied",

@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kCache[] = "HF_HUB_CACHE", kOffline[] = "HF_HUB_OFFLINE";
 // As slurm/ has them.
-constexpr char kOfflineMark[] = "SPARK_STAGE_HUB_OFFLINE", kName[] = "spark-stage-hub-";
+constexpr char kOfflineMark[] = "SPARK_HUB_OFFLINE_IS_OURS", kName[] = "spark-stage-hub-";
 
 std::string variable(const char* name) {
   const char* value = ::getenv(name);
@@ -50,8 +50,9 @@ std::unique_ptr<HubLinks> HubLinks::make(const std::vector<StagedDataset>& stage
   if (models.empty()) return links;
   const std::string chosen = variable(kCache);
   if (::getenv(kCache) != nullptr && !is_hub_folder(chosen)) {
-    links->left_out_.push_back("HF_HUB_CACHE is " + printable(chosen) +
-                               " already, so the models are not in it; load them by their paths");
+    links->left_out_.push_back("HF_HUB_CACHE is " +
+                               (chosen.empty() ? "set, and empty" : printable(chosen) + " already") +
+                               ", so the models are not in it; load them by their paths");
     return links;
   }
   auto wanted = chosen.empty() ? std::map<std::string, std::string>() : links_in(chosen);

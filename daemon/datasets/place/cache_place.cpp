@@ -6,12 +6,15 @@
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
+#include "daemon/timer.hpp"
+#include "daemon/token.hpp"
 #include "daemon/workers/priority.hpp"
 
 namespace spark::datasets {
 namespace {
 
 constexpr char kReset[] = "cache-reset";
+constexpr Duration kLook{100};
 
 }  // namespace
 
@@ -61,7 +64,7 @@ Result<std::shared_ptr<Job>> CachePlace::move(std::string path, LastCopies last,
   call.verb = "move-cache";
   call.request = cache_.catalog_request();
   call.request["to"] = path;
-  call.request["held_by"] = holders();
+  call.request["held_by"] = "";  // as it is when its turn has come
   call.request["discard"] = last == LastCopies::Discarded;
   return start({"cache-move", {std::move(path)}, std::move(asker)}, std::move(call));
 }
@@ -98,14 +101,36 @@ Result<std::shared_ptr<Job>> CachePlace::start(JobSubject subject, workers::Call
 
 asio::awaitable<void> CachePlace::run(std::shared_ptr<Job> job, workers::Call call,
                                       workers::Cancellation cancellation) {
+  const bool is_claimed = co_await claim(job, cancellation);
+  if (!is_claimed) {
+    job->finish(fail(Errc::Cancelled, job->verb() + " was cancelled before it began"));
+    co_return;
+  }
   co_await leases_.written();  // the worker reads the leases from the catalog
+  if (call.request.contains("held_by")) call.request["held_by"] = holders();
   auto done = co_await runner_.run(std::move(call), cancellation);
+  cache_.release();
   if (done) log::info(job->verb() + " by " + job->asker().holder + ": " + json::serialize(*done));
   const auto recovered = co_await cache_.recover();
   if (!recovered) log::warning(recovered.error().message());
   if (done && !recovered)
     done = fail_with(recovered.error(), job->verb() + " is done, but the cache can't be used");
   job->finish(std::move(done));
+}
+
+asio::awaitable<bool> CachePlace::claim(std::shared_ptr<Job> job, workers::Cancellation cancellation) {
+  Timer pause(executor_);
+  bool is_claimed = cache_.claim();
+  if (!is_claimed) {
+    json::object progress{{"phase", "queued"}, {"reason", "the cache is being compared with its catalog"}};
+    job->set_progress(std::move(progress));
+  }
+  while (!is_claimed && !cancellation.is_asked()) {
+    pause.expires_after(kLook);
+    if (!co_await pause.wait()) break;
+    is_claimed = cache_.claim();
+  }
+  co_return is_claimed;
 }
 
 }  // namespace spark::datasets

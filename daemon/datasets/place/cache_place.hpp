@@ -21,6 +21,9 @@ struct CacheInUse {
   std::function<json::object()> catalog_request;       // the first part of a worker's request
   std::function<std::set<std::string>()> busy;         // datasets being staged, waited for or evicted
   std::function<asio::awaitable<Result<>>()> recover;  // the cache, once its place may be another one
+  // Of all recoveries: false while one runs; none begins before the release.
+  std::function<bool()> claim;
+  std::function<void()> release;
 };
 
 enum class ResetWish { Nothing, Forget, DeleteCopies };
@@ -51,6 +54,7 @@ class CachePlace {
 
  private:
   asio::awaitable<void> run(std::shared_ptr<Job> job, workers::Call call, workers::Cancellation cancellation);
+  asio::awaitable<bool> claim(std::shared_ptr<Job> job, workers::Cancellation cancellation);
   Result<> check_idle(const std::string& doing) const;
   std::string holders() const;  // of leases that a process or a job holds; empty: none
   Result<std::shared_ptr<Job>> start(JobSubject subject, workers::Call call);

@@ -1,10 +1,13 @@
 #include "staging/cache/place/begun.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <thread>
 
 #include "base/text.hpp"
 #include "staging/cache/place/left_behind.hpp"
@@ -17,6 +20,8 @@ namespace spark::staging {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kPoll{100};
 
 Bytes on_disk(const fs::path& path) {
   constexpr Bytes kUnit = 512;  // of st_blocks
@@ -56,6 +61,21 @@ Result<UnwantedCopy> look_at(const Destination& copy, const StopFlag& stop) {
   return found;
 }
 
+// None while another process has it, or has just deleted it.
+Result<UniqueFd> try_to_hold(const fs::path& folder) {
+  UniqueFd held(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!held) return fail_errno(errno, "opening folder " + printable(folder.native()));
+  if (::flock(held.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return UniqueFd();
+    return fail_errno(errno, "locking folder " + printable(folder.native()));
+  }
+  struct stat locked {
+  }, named{};
+  const bool is_it = ::fstat(held.get(), &locked) == 0 && ::lstat(folder.c_str(), &named) == 0 &&
+                     locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+  return is_it ? std::move(held) : UniqueFd();
+}
+
 Result<> delete_copy(const Destination& copy) {
   if (auto removed = remove_tree(copy.folder, copy.name); !removed) return removed;
   if (::unlink(copy.manifest().c_str()) != 0 && errno != ENOENT)
@@ -88,13 +108,33 @@ Result<> delete_others(const CacheFolder& to, const std::set<fs::path>& fillings
   return {};
 }
 
+Result<UniqueFd> hold_filling(const CacheFolder& to, std::chrono::milliseconds patience) {
+  const fs::path folder = to.path() / kFilling;
+  for (auto waited = kPoll * 0;; waited += kPoll) {
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+      return fail_errno(errno, "making folder " + printable(folder.native()));
+    auto held = try_to_hold(folder);
+    const bool is_gone = !held && held.error().kind == Errc::NotFound;
+    if (!is_gone && (!held || *held)) return held;
+    if (waited >= patience)
+      return fail(Errc::Unavailable,
+                  "locking folder " + printable(folder.native()) + ": another process works there",
+                  "`spark-stage jobs` shows what is going on; repeat this once that has ended");
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+// The deletion first: what is deleted may be what fills the drive.
 Result<> settle_in(const fs::path& cache) {
   const auto mark = mark_in(cache);
   if (!mark) return mark.take_error();
-  auto noted =
-      mark->id.empty() || mark->was_in_force ? Result<>() : write_mark(cache, {mark->id, mark->from, true});
-  if (!noted) return noted;
-  return remove_tree(cache, kFilling);
+  if (!mark->id.empty() && mark->was_in_force) return {};
+  const auto held = try_to_hold(cache / kFilling);
+  const bool has_none = !held && held.error().kind == Errc::NotFound;
+  if (!held && !has_none) return held.take_error();
+  if (held && *held)
+    if (auto removed = remove_tree(cache, kFilling); !removed) return removed;
+  return mark->id.empty() ? Result<>() : write_mark(cache, {mark->id, mark->from, true});
 }
 
 Wanted wanted_of(const std::vector<GenerationRow>& all, const std::vector<GenerationRow>& moved,

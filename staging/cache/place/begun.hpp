@@ -1,6 +1,7 @@
 // What an interrupted move of a cache has left in the new folder.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/result.hpp"
 #include "base/threads.hpp"
 #include "base/units.hpp"
@@ -25,11 +27,15 @@ std::filesystem::path filling_of(const CacheFolder& to, const Destination& place
 // On the disk, of this copy, complete or not: a repeated move takes it over.
 Bytes taken_by(const std::filesystem::path& filling);
 
+// Makes kFilling, and locks it for this process: nobody else deletes it. Unavailable if another process has
+// it for longer than `patience`.
+Result<UniqueFd> hold_filling(const CacheFolder& to, std::chrono::milliseconds patience);
+
 // Deletes what is in kFilling of other copies than these: their datasets were evicted or staged again.
 Result<> delete_others(const CacheFolder& to, const std::set<std::filesystem::path>& fillings);
 
-// Of a cache that is in force: nothing goes on with kFilling, and its copies may be in no other place from
-// now on (Mark::was_in_force).
+// Of a cache that is in force: its copies may be in no other place from now on (Mark::was_in_force). kFilling
+// is deleted, unless a process fills it, or has begun to since: the call that deletes the old folder.
 Result<> settle_in(const std::filesystem::path& cache);
 
 struct WantedCopy {

@@ -19,7 +19,6 @@ Result<Carried> Carrier::carry(const std::string& dataset, const Destination& fr
                                const Destination& to) {
   auto manifest = ManifestReader::open(from.manifest());
   if (!manifest) return without(std::move(manifest.error()));
-  ::mkdir((to_.path() / kFilling).c_str(), 0700);
   const ProgressSink progress = [&](const CopyProgress& now) { hooks_.progress(dataset, now); };
   const auto published = [&](Bytes bytes) -> Result<Carried> {
     auto done = publish(filling, *manifest, to);

@@ -26,7 +26,8 @@ class Carrier {
       : from_(from), to_(to), options_(options), hooks_(hooks), stop_(stop) {}
 
   // The copy at `from`, compared with its manifest, as `to`; what an earlier call has begun at `filling` is
-  // taken over. Only a drive that can't read this one copy makes it a trouble: any other error ends the move.
+  // taken over; the caller holds kFilling. Only a drive that can't read this one copy makes it a trouble: any
+  // other error ends the move.
   Result<Carried> carry(const std::string& dataset, const Destination& from,
                         const std::filesystem::path& filling, const Destination& to);
 

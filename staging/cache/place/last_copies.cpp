@@ -1,6 +1,7 @@
 #include "staging/cache/place/last_copies.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "base/text.hpp"
@@ -27,8 +28,8 @@ struct OldCopy {
 class Bringer {
  public:
   Bringer(CacheStore& store, const CacheFolder& old, Carrier& carrier,
-          const std::function<Result<>()>& work_in)
-      : store_(store), old_(old), carrier_(carrier), work_in_(work_in) {}
+          const std::function<Result<>()>& work_in, std::chrono::milliseconds patience)
+      : store_(store), old_(old), carrier_(carrier), work_in_(work_in), patience_(patience) {}
 
   Result<LastCopiesBrought> all() {
     const auto keys = old_.keys();
@@ -43,6 +44,7 @@ class Bringer {
   const CacheFolder& old_;
   Carrier& carrier_;
   const std::function<Result<>()>& work_in_;
+  const std::chrono::milliseconds patience_;
   bool works_in_ = false;
   LastCopiesBrought done_;
 
@@ -51,7 +53,7 @@ class Bringer {
     auto rows = rows_here(key);
     if (!copies) return copies.take_error();
     if (!rows) return rows.take_error();
-    std::string trouble;
+    std::optional<LackingCopy> lacking;
     for (const OldCopy& copy : *copies) {
       const bool is_there = std::ranges::any_of(*rows, [&](const GenerationRow& row) {
         const bool is_as_good = copy.is_doubtful || !row.is_doubtful;
@@ -64,10 +66,9 @@ class Bringer {
         done_.brought.push_back({copy.dataset, copy.bytes});
         return {};
       }
-      if (trouble.empty())
-        trouble = printable(copy.dataset) + ", " + format_bytes(copy.bytes) + ": " + carried->trouble;
+      if (!lacking) lacking = LackingCopy{{copy.dataset, copy.bytes}, std::move(carried->trouble)};
     }
-    if (!trouble.empty()) done_.lacking.push_back(std::move(trouble));
+    if (lacking) done_.lacking.push_back(std::move(*lacking));
     return {};
   }
 
@@ -123,9 +124,10 @@ class Bringer {
     const CacheFolder& to = store_.folder();
     if (auto begun = works_in_ ? Result<>() : work_in_(); !begun) return begun.take_error();
     works_in_ = true;
-    auto area = PartialArea::try_open(to.partial(copy.dataset));
-    if (!area && area.error().kind == Errc::Unavailable) return Carried{0, area.error().message()};
-    if (!area) return area.take_error();
+    auto area = PartialArea::open_within(to.partial(copy.dataset), patience_);
+    if (!area && area.error().kind == Errc::Unavailable)
+      area.error().hint = "`spark-stage jobs` shows what is going on; repeat this once that has ended";
+    if (!area) return fail_with(std::move(area.error()), "bringing " + printable(copy.dataset));
     const auto known = store_.damage().of(copy.dataset);
     if (!known) return known.take_error();
     const auto generation = store_.catalog().next_generation(copy.dataset);
@@ -166,8 +168,9 @@ class Bringer {
 }  // namespace
 
 Result<LastCopiesBrought> bring_last_copies(CacheStore& store, const CacheFolder& old, Carrier& carrier,
-                                            const std::function<Result<>()>& work_in) {
-  return Bringer(store, old, carrier, work_in).all();
+                                            const std::function<Result<>()>& work_in,
+                                            std::chrono::milliseconds patience) {
+  return Bringer(store, old, carrier, work_in, patience).all();
 }
 
 }  // namespace spark::staging

@@ -19,8 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr char kMark[] = ".moved-from";  // the lines of a Mark
 constexpr char kWasInForce[] = "in force";
-// In place of the identity, while the rest is deleted: from then on it is no cache.
-constexpr char kGivenUp[] = ".spark-stage-cache.moved";
 
 // The stable links of the datasets.
 Result<> delete_links(const fs::path& folder) {
@@ -90,8 +88,9 @@ Result<LeftBehind> delete_left_behind(const fs::path& cache, const std::string& 
                      !fs::equivalent(mark->from, cache, error);
   if (is_it) {
     if (auto stopped = clearing.stop_serving(mark->from / "data"); !stopped) return stopped.take_error();
-    // A deletion that was interrupted has left parts of copies, and was right when it began.
-    if (auto brought = given_up ? Result<>() : clearing.bring_last(mark->from); !brought)
+    // A deletion that was interrupted has left parts of copies, and was right when it began. With the
+    // identity, the name is of an earlier one.
+    if (auto brought = named->empty() ? Result<>() : clearing.bring_last(mark->from); !brought)
       return brought.take_error();
     const auto freed = delete_copies(mark->from, stop);
     if (!freed) return freed.take_error();

@@ -11,6 +11,9 @@
 
 namespace spark::staging {
 
+// In place of the identity, while the rest is deleted: from then on it is no cache.
+inline constexpr char kGivenUp[] = ".spark-stage-cache.moved";
+
 // In the new folder, from before the first copy until the old one is deleted.
 struct Mark {
   std::string id;              // of the cache; empty: there is no mark

@@ -140,12 +140,15 @@ class Mover {
           Errc::Refused,
           doing_ + ": there is " + (its_own->empty() ? "a folder data" : "another cache") + " already",
           "name an empty folder");
+    if (auto removed = remove_tree(new_.path(), kGivenUp); !removed) return removed;
     auto marked = write_mark(new_.path(), {id_, old_});
     return marked ? new_.make() : std::move(marked);
   }
 
   Result<> copy_all() {
     if (auto prepared = prepare(); !prepared) return prepared;
+    const auto filling = hold_filling(new_, hooks_.patience);
+    if (!filling) return fail_with(filling.error(), doing_);
     const auto rows = store_->generations();
     if (!rows) return rows.take_error();
     const auto newest = newest_of(*rows);
@@ -301,29 +304,56 @@ class Mover {
     auto known = open_old();  // the cache in force, in the new place
     if (!known) return known.take_error();
     id_ = std::move(*known);
-    const Clearing clearing{hooks_.stop_serving, [&](const fs::path& from) { return bring_last(from); }};
+    UniqueFd filling;
+    const Clearing clearing{hooks_.stop_serving,
+                            [&](const fs::path& from) { return bring_last(from, filling); }};
     auto gone = delete_left_behind(new_.path(), id_, clearing, stop_);
     if (!gone) return gone.take_error();
-    if (auto removed = remove_tree(new_.path(), kFilling); !removed) return removed.take_error();
+    auto settled = filling ? remove_tree(new_.path(), kFilling) : settle_in(new_.path());
+    if (!settled) return settled.take_error();
     if (gone->from.empty()) return Relocation{};
     result_.bytes = gone->freed;
     return result_of(gone->is_absent ? Relocated::OldAbsent : Relocated::OldDeleted, std::move(gone->from));
   }
 
-  Result<> bring_last(const fs::path& from) {
-    if (last_ == LastCopies::Deleted) return {};
+  Result<> bring_last(const fs::path& from, UniqueFd& filling) {
     CacheFolder old(from);
     if (auto held = old.hold(id_); !held) return held;
     Carrier carrier(old, new_, options_, hooks_, stop_);
-    auto last = bring_last_copies(*store_, old, carrier, [&] { return hooks_.work_in(new_.data()); });
+    const auto begin = [&] { return begin_bringing(old, filling); };
+    auto last = bring_last_copies(*store_, old, carrier, begin, hooks_.patience);
     if (!last) return last.take_error();
     result_.brought = std::move(last->brought);
-    if (last->lacking.empty()) return {};
+    std::vector<std::string> lacking;
+    for (LackingCopy& one : last->lacking) {
+      lacking.push_back(printable(one.copy.dataset) + ", " + format_bytes(one.copy.bytes) + ": " + one.why);
+      result_.left.push_back(printable(one.copy.dataset) + ": " + one.why);
+      result_.deleted.push_back(std::move(one.copy));
+    }
+    if (lacking.empty() || last_ == LastCopies::Deleted) return {};
     return fail(Errc::Refused,
                 "deleting the copies in " + printable(from.native()) +
-                    ": these are in no other place: " + join(last->lacking, "; "),
+                    ": these are in no other place: " + join(lacking, "; "),
                 "stage them again, then repeat this; or delete them too: `sudo spark-stage cache move " +
                     printable(new_.path().native()) + " --discard`");
+  }
+
+  // What no copy goes on with may be what fills the drive.
+  Result<> begin_bringing(const CacheFolder& old, UniqueFd& filling) {
+    if (auto works = hooks_.work_in(new_.data()); !works) return works;
+    auto held = hold_filling(new_, hooks_.patience);
+    if (!held) return fail_with(std::move(held.error()), doing_);
+    filling = std::move(*held);
+    std::set<fs::path> fillings;
+    const auto keys = old.keys();
+    if (!keys) return keys.take_error();
+    for (const std::string& key : *keys) {
+      const auto numbers = old.generations(key);
+      if (!numbers) return numbers.take_error();
+      for (const std::uint64_t number : *numbers)
+        fillings.insert(filling_of(new_, {new_.data() / key, std::to_string(number)}));
+    }
+    return delete_others(new_, fillings);
   }
 };
 

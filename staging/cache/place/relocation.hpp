@@ -2,6 +2,7 @@
 // leads to a whole cache: interrupted anywhere, it may be repeated.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -28,7 +29,8 @@ struct Relocation {
   Relocated how = Relocated::AlreadyThere;
   std::filesystem::path from;     // the other place; empty if AlreadyThere
   std::vector<std::string> left;  // "imagenet: it is damaged": datasets without a copy in the new place
-  // By this call in the new place, where an earlier one copied them; and a sentence for each that stays.
+  // By this call in the new place, where an earlier one copied them; if OldDeleted, last copies that can't be
+  // had. And a sentence for each that stays.
   std::vector<Evicted> deleted;
   std::vector<std::string> kept;
   std::vector<Evicted> brought;  // copied by this call as only the old place had them, before it was deleted
@@ -42,11 +44,13 @@ struct RelocationHooks {
   std::function<Result<>(const std::filesystem::path& data)> stop_serving;
   // Before this process writes into the copies of the cache in force, which jobs see read-only.
   std::function<Result<>(const std::filesystem::path& data)> work_in;
+  // With a process that is at work at the same place, as the daemon's recovery is for a moment.
+  std::chrono::milliseconds patience{30'000};
   CopyHooks copy{};  // its step hook is also called after "filled", "entered", "carried", "emptied"
 };
 
 // Copies that only the old place has, when it is to be deleted: of each dataset the newest that can be read
-// is brought over. Refused while one can't, unless they may be deleted.
+// is brought over. Refused while one is damaged, unless they may be deleted.
 enum class LastCopies { Brought, Deleted };
 
 // Of each dataset the newest sound copy. Refused if `to` holds something else than a cache that a call has

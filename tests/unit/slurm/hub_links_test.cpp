@@ -187,7 +187,7 @@ TEST_F(HubStepTest, WhatTheJobHasSetStays) {
   Failure failure{};
   ASSERT_EQ(set_hub_variables(&environment_, "/tmp/spark-stage-hub-y", &failure), 0);
   EXPECT_EQ(variables_.at("HF_HUB_OFFLINE"), "0");
-  EXPECT_FALSE(variables_.contains("SPARK_STAGE_HUB_OFFLINE"));
+  EXPECT_FALSE(variables_.contains("SPARK_HUB_OFFLINE_IS_OURS"));
 }
 
 TEST_F(HubStepTest, AnOfflineThatNobodyMarkedIsTheJobs) {

@@ -54,6 +54,42 @@ TEST_F(CachePlaceTest, DuringAMoveTheCacheKeepsItsPath) {
   EXPECT_THAT(text_of("move-cache.log"), testing::HasSubstr(R"("discard":true)"));
 }
 
+// Each would delete or lock what the other one works on.
+TEST_F(CachePlaceTest, AMoveAndARecoveryWaitForEachOther) {
+  const std::string waits =
+      "until [ -e " + (worker.folder() / "checked").native() + " ]; do sleep 0.02; done; ";
+  worker.on("recover", waits + R"(echo '{"result": {}}')");
+  const auto passes = [&](std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    run_until(context, [&] { return std::chrono::steady_clock::now() > end; });
+  };
+  const auto recover_elsewhere = [&](const char* path) {
+    settings.cache.path = path;
+    datasets->config_changed();
+  };
+  recover_elsewhere("/second");
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("recover") == 2; }));
+  const auto cancelled = place().move("/new", LastCopies::Brought, {});
+  ASSERT_TRUE(cancelled);
+  passes(Duration(300));
+  (*cancelled)->on_cancel();
+  ASSERT_TRUE(ends(*cancelled)) << "although the recovery runs";
+  EXPECT_EQ(kind_of(*cancelled), "cancelled");
+  const auto moving = place().move("/new", LastCopies::Brought, {});
+  ASSERT_TRUE(moving);
+  passes(Duration(300));
+  EXPECT_EQ(worker.calls("move-cache"), 0);
+  std::ofstream(worker.folder() / "checked") << "";
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("move-cache") == 1; }));
+  const int recoveries = worker.calls("recover");
+  recover_elsewhere("/third");
+  passes(Duration(300));
+  EXPECT_EQ(worker.calls("recover"), recoveries);
+  go_on();
+  ASSERT_TRUE(ends(*moving));
+  EXPECT_TRUE(run_until(context, [&] { return worker.calls("recover") == recoveries + 2; }));
+}
+
 TEST_F(CachePlaceTest, DuringAResetNothingIsStaged) {
   const auto resetting = place().reset(ResetWish::DeleteCopies, {});
   ASSERT_TRUE(resetting);

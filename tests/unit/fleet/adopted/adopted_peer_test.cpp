@@ -75,6 +75,28 @@ TEST_F(AdoptedPeerTest, PeersGetARevisionWhoseRefHasMovedOrHasALineEnd) {
   }
 }
 
+// Each ref has the same size, and its time is of no use.
+TEST_F(AdoptedPeerTest, APeerWithARevisionGetsTheNextOne) {
+  staging::test::MadeHub hub(folder_ / "hub");
+  hub.make("org/tiny", staging::test::HubLayout::Shared);
+  adopted_.path = hub.folder();
+  adopted_.model = staging::ModelOptions{"org/tiny"};
+  const std::string earlier = adopt_there();
+  ASSERT_TRUE(stage_here());
+  const auto snapshot = hub.snapshot("org/tiny");
+  hub.commit = std::string(40, 'd');
+  using std::filesystem::copy_options;
+  std::filesystem::copy(snapshot, hub.snapshot("org/tiny"),
+                        copy_options::recursive | copy_options::copy_symlinks);
+  staging::test::write_text(hub.model("org/tiny") / "refs/main", hub.commit);
+  adopt(*adoption_);
+  EXPECT_NE(adoption_->summary().hash, earlier);
+  const auto here = stage_here();
+  ASSERT_TRUE(here) << here.error().message();
+  EXPECT_EQ(here->report.hash, adoption_->summary().hash);
+  EXPECT_EQ(read_file(here->model->hub_cache / "models--org--tiny/refs/main").value(), hub.commit);
+}
+
 // Between two looks of the host.
 TEST_F(AdoptedPeerTest, AFileChangedSinceIsNotSentAndEndsTheOffer) {
   for (const char* file : {"large", "sub/small"}) {

@@ -92,4 +92,22 @@ TEST_F(UnreadableTest, AnOfferThatEndsAgainAndAgainWithoutAChangeHasFailed) {
   EXPECT_EQ(adoption_.state(), AdoptionState::Offered) << "it is tried again";
 }
 
+TEST_F(UnreadableTest, AVerificationEndsTheDelayAndRareErrorsAreNone) {
+  adopt(adoption_);
+  const auto end_it = [&] {
+    set_aside(offer());
+    look(adoption_);
+    return adoption_.state();
+  };
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(end_it(), AdoptionState::Offered) << i;
+    clock_.now += Adoption::kAgain + std::chrono::seconds(1);
+  }
+  for (int i = 0; i < 3; ++i) end_it();
+  EXPECT_EQ(adoption_.state(), AdoptionState::Failed);
+  EXPECT_TRUE(verify());
+  look(adoption_);
+  EXPECT_EQ(adoption_.state(), AdoptionState::Offered);
+}
+
 }  // namespace

@@ -1,5 +1,8 @@
 // What peers offer in place of a good copy.
 #include "staging/cache/cache.hpp"
+#include "staging/cache/folder/cache_folder.hpp"
+#include "staging/copy/clone.hpp"
+#include "staging/manifest/manifest_reader.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -29,6 +32,34 @@ TEST_F(SetOfPeersTest, AnEmptySetOfPeersDoesNotReplaceACopy) {
   EXPECT_KIND(stage(), Errc::Refused);
   options_.replaces = Replaces::Anything;
   ASSERT_OK(stage());
+}
+
+// Its list has the hash, which decides: another host's identity of a file may have been made up.
+TEST_F(SetOfPeersTest, AFileWhoseWantedHashDiffersIsNotShared) {
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  const Destination copy = CacheFolder(config_.path).place("set", 1);
+  const auto area = PartialArea::try_open(CacheFolder(config_.path).partial("set"));
+  ASSERT_OK(area);
+  std::filesystem::create_directories(area->data());
+  auto tree = open_tree(copy.path());
+  ASSERT_OK(tree);
+  const Previous previous{std::move(*tree), copy.manifest()};
+  auto manifest = ManifestReader::open(copy.manifest());
+  ASSERT_OK(manifest);
+  Entries listed;
+  while (auto entry = manifest->next()) listed.push_back(std::move(*entry));
+  const auto shares = [&](Digest wanted) {
+    Entries entries = listed;
+    entries.back().hash = wanted;
+    Resumed resumed{std::vector<bool>(entries.size()), std::vector<bool>(entries.size()), {}, 0};
+    find_unchanged(previous, *area, entries, resumed);
+    return static_cast<bool>(resumed.unchanged.back());
+  };
+  const Digest known = listed.back().hash;
+  EXPECT_TRUE(shares(known));
+  EXPECT_TRUE(shares({})) << "a walk knows none";
+  EXPECT_FALSE(shares({known.high, known.low ^ 1}));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Copies that are in no other place when the old folder of a moved cache is deleted.
 #include <sys/syscall.h>
 
+#include <thread>
+
 #include "staging/cache/place/begun.hpp"
 #include "staging/copy/partial/partial_area.hpp"
 #include "tests/support/failing_call.hpp"
@@ -109,7 +111,11 @@ TEST_F(LastCopiesTest, ADamagedLastCopyIsDeletedOnRequestOnly) {
   EXPECT_NE(refusal().find("two, 50.0 kB: "), std::string::npos) << refusal();
   EXPECT_NE(refusal().find("--discard"), std::string::npos);
   last_ = LastCopies::Deleted;
-  EXPECT_EQ(move(new_).value().how, Relocated::OldDeleted);
+  const auto discarded = move(new_);
+  ASSERT_OK(discarded);
+  EXPECT_EQ(discarded->how, Relocated::OldDeleted);
+  ASSERT_EQ(discarded->deleted.size(), 1U);
+  EXPECT_EQ(discarded->deleted[0].dataset, "two");
   EXPECT_FALSE(std::filesystem::exists(old_));
   expect_whole(new_);
 }
@@ -127,12 +133,87 @@ TEST_F(LastCopiesTest, ItWaitsForAStagingOfTheSameDataset) {
   stage_two_without_its_source();
   set_path();
   {
-    const auto staging = PartialArea::try_open(CacheFolder(new_).partial("two"));
+    auto staging = PartialArea::try_open(CacheFolder(new_).partial("two"));
     ASSERT_OK(staging);
-    EXPECT_NE(refusal().find("two, 50.0 kB: "), std::string::npos) << refusal();
+    hooks_of_move_.patience = std::chrono::milliseconds(200);
+    const auto later = move(new_);
+    EXPECT_KIND(later, Errc::Unavailable);
+    EXPECT_EQ(later.error().hint.find("--discard"), std::string::npos) << "the copy is sound";
+    hooks_of_move_.patience = std::chrono::seconds(30);
+    std::thread ending([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      const PartialArea ends = std::move(*staging);
+    });
+    const auto cleared = move(new_);
+    ending.join();
+    ASSERT_OK(cleared);
   }
+  EXPECT_EQ(text_of("two", "g"), noise(50'000, 7));
+}
+
+TEST_F(LastCopiesTest, WhatMayBeDeletedIsBroughtIfItIsSound) {
+  ASSERT_OK(move(new_));
+  stage_two_without_its_source();
+  set_path();
+  last_ = LastCopies::Deleted;
   ASSERT_OK(move(new_));
   EXPECT_EQ(text_of("two", "g"), noise(50'000, 7));
+}
+
+// As after a deletion whose last step was interrupted, and a move back.
+TEST_F(LastCopiesTest, AFormerDeletionDoesNotCount) {
+  write_text(old_ / ".spark-stage-cache.moved", "of an earlier move\n");
+  ASSERT_OK(move(new_));
+  stage_two_without_its_source();
+  set_path();
+  const auto cleared = move(new_);
+  ASSERT_OK(cleared);
+  EXPECT_EQ(cleared->brought.size(), 1U);
+  EXPECT_EQ(text_of("two", "g"), noise(50'000, 7));
+}
+
+TEST_F(LastCopiesTest, TheRecoveryLeavesWhatTheMoveFills) {
+  ASSERT_OK(move(new_));
+  stage_two_without_its_source();
+  set_path();
+  hooks_of_move_.copy.step = [&](const char*) { return settle_in(new_); };
+  const auto cleared = move(new_);
+  ASSERT_OK(cleared);
+  EXPECT_EQ(cleared->brought.size(), 1U);
+  EXPECT_EQ(text_of("two", "g"), noise(50'000, 7));
+  ASSERT_OK(open()->verify("two", {}, kQuiet, stop_));
+}
+
+TEST_F(LastCopiesTest, OneProcessFillsThePlace) {
+  ASSERT_OK(move(new_));
+  stage_two_without_its_source();
+  set_path();
+  hooks_of_move_.patience = std::chrono::milliseconds(200);
+  {
+    const auto other = hold_filling(CacheFolder(new_), {});
+    ASSERT_OK(other);
+    EXPECT_KIND(move(new_), Errc::Unavailable);
+  }
+  ASSERT_OK(move(new_));
+}
+
+TEST_F(LastCopiesTest, AnInterruptedLastStepIsGoneOnWith) {
+  ASSERT_OK(move(new_));
+  stage_two_without_its_source();
+  set_path();
+  ASSERT_OK(settle_in(new_));  // after the reload
+  hooks_of_move_.copy.step = [&](const char* now) -> Result<> {
+    return std::string_view(now) == "filled" ? fail(Errc::Failed, "^C") : Result<>();
+  };
+  ASSERT_FALSE(move(new_));
+  hooks_of_move_.copy.step = {};
+  write_text(new_ / ".moving/other.1", "of a dataset that is gone");
+  ASSERT_OK(settle_in(new_));  // after the job
+  EXPECT_TRUE(std::filesystem::exists(new_ / ".moving/two.1/g"));
+  const auto cleared = move(new_);
+  ASSERT_OK(cleared);
+  EXPECT_EQ(text_of("two", "g"), noise(50'000, 7));
+  EXPECT_FALSE(std::filesystem::exists(new_ / ".moving"));
 }
 
 TEST_F(LastCopiesTest, InterruptedAnywhereItIsRepeated) {

@@ -19,8 +19,7 @@ class RelocationTest : public CacheTest {
                                    stopped_.push_back(data);
                                    return {};
                                  },
-                                 [](const std::filesystem::path&) { return Result<>(); },
-                                 {}};
+                                 [](const std::filesystem::path&) { return Result<>(); }};
   LastCopies last_ = LastCopies::Brought;
 
   void SetUp() override {
