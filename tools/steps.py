@@ -115,7 +115,7 @@ NEEDS_DEBIAN_13 = ["test_stas"]
 MORE = ["test_two_targets", "test_neighbours", "test_portals", "test_bench_hosts", "test_fleet_join", "test_failing_drive"]
 LIVE = ["test_live"]
 # Minutes of readers that wait; `make check` has the unit tests of live views, on this computer's FUSE, and test_live_lives.
-LIVE_API = [f"tests/api/test_live{part}.py" for part in ("", "_access", "_ends")]
+LIVE_API = [f"tests/api/test_live{part}.py" for part in ("", "_access", "_ends", "_sets")]
 TAKES_LONG = ["test_many"]
 # The documented setup in which two hosts write one volume.
 BOTH_WRITE = ["test_export"]
