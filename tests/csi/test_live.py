@@ -48,7 +48,7 @@ def state(daemon):
 def test_a_pod_starts_at_once_and_reads_what_arrives(driver, daemon, kubelet, closed):
     pod = kubelet.start_pod("u1", attributes=NOW)
     assert pod.mounted.wait(30), (pod.events, driver.log_text(), daemon.log_text())
-    assert state(daemon) == "live" and mounts_of(pod.target) == ["fuse"]
+    assert state(daemon) == "live" and mounts_of(pod.target) == ["fuse.spark-stage"]
     assert daemon.leases() == {(pod.volume, "imagenet")}
     reader = start_to_hash(pod)
     closed.wait_for(1)
