@@ -81,9 +81,12 @@ std::uint64_t Views::add(const std::string& dataset, json::object demand) {
 
 // Root always gets one, and one user alone can't take those of the others.
 Result<> Views::check_room(uid_t user) const {
-  const std::size_t all = views_.size();
-  const auto own = static_cast<std::size_t>(
-      std::ranges::count_if(views_, [&](const auto& one) { return one.second->user == user; }));
+  std::size_t all = 0, own = 0;
+  for (const auto& [number, view] : views_) {
+    if (!view->device && !view->has_begun) continue;  // it was refused, or found no device
+    ++all;
+    if (view->user == user) ++own;
+  }
   if (user == 0 ? all < kMost : all < kMost - kForRoot && own < kMostOfUser) return {};
   return spark::fail(Errc::Unavailable, "there are " + std::to_string(all) + " live views already, " +
                                             std::to_string(own) + " of user " + std::to_string(user));
