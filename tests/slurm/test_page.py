@@ -1,6 +1,8 @@
 """The commands of docs/slurm.md, and its example that stages while a job is pending."""
 import re
 
+import pytest
+
 from cluster import BUILD
 from node import ROOT, wait_until
 
@@ -15,9 +17,10 @@ def block(begin):
     return found[0]
 
 
-def test_the_script_of_the_page_trains_on_four_nodes(cluster):
+@pytest.mark.parametrize("begin", ["srun --kill-on-bad-exit=1 python train.py --data", "#SBATCH --stage=imagenet:now"])
+def test_the_scripts_of_the_page_train_on_four_nodes(cluster, begin):
     script = cluster.work / "page.sh"
-    script.write_text(block("srun --kill-on-bad-exit=1 python train.py --data").replace("python train.py --data", "ls"))
+    script.write_text(block(begin).replace("python train.py --data", "ls").replace("python train.py", 'ls "$SPARK_STAGE_IMAGENET"'))
     done = cluster.slurm("sbatch", "--wait", "-o", "page.out", script)
     output = (cluster.work / "page.out").read_text()
     assert (done.returncode, output.split().count("39.bin")) == (0, 4), done.stderr + output
