@@ -20,7 +20,7 @@ def block(begin):
 @pytest.mark.parametrize("begin", ["srun --kill-on-bad-exit=1 python train.py --data", "#SBATCH --stage=imagenet:now"])
 def test_the_scripts_of_the_page_train_on_four_nodes(cluster, begin):
     script = cluster.work / "page.sh"
-    script.write_text(block(begin).replace("python train.py --data", "ls").replace("python train.py", 'ls "$SPARK_STAGE_IMAGENET"'))
+    script.write_text(block(begin).replace("python train.py --data", "ls").replace("python train.py", "sh -c 'ls $SPARK_STAGE_IMAGENET'"))
     done = cluster.slurm("sbatch", "--wait", "-o", "page.out", script)
     output = (cluster.work / "page.out").read_text()
     assert (done.returncode, output.split().count("39.bin")) == (0, 4), done.stderr + output

@@ -13,7 +13,7 @@ BLOCKS_ELSEWHERE = {
     "curl -sS --unix-socket /run/spark-stage/api.sock -X": API,
     "job=$(curl": API,
     "lease=$(curl": API,
-    "#!/bin/sh": ("tests/slurm/test_page.py", "test_the_scripts_of_the_page_train_on_four_nodes", '"#SBATCH --stage=imagenet:now"'),
+    "#!/bin/sh": ("tests/slurm/test_page.py", "test_the_scripts_of_the_page_train_on_four_nodes", 'block(begin)'),
     "srun --nodes=4 --stage=imagenet": (
         "tests/slurm/test_page.py", "test_the_first_job_of_the_page_counts_entries_on_each_node", "srun --nodes=4"),
     "echo 'include /etc/slurm": (
