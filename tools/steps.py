@@ -112,7 +112,7 @@ MOVING = ["test_moving"]
 FLEET = ["test_fleet"]
 NEEDS_DEBIAN_13 = ["test_stas"]
 # Too much for make check, whose limit in CI is near: variants of what other scenarios, histories or unit tests have, and live views.
-MORE = ["test_two_targets", "test_neighbours", "test_portals", "test_bench_hosts", "test_fleet_join", "test_failing_drive"]
+MORE = ["test_two_targets", "test_neighbours", "test_portals", "test_bench_hosts", "test_fleet_join", "test_failing_drive", "test_tls", "test_nfs"]
 LIVE = ["test_live"]
 # Minutes of readers that wait; `make check` has the unit tests of live views, on this computer's FUSE, and test_live_lives.
 LIVE_API = [f"tests/api/test_live{part}.py" for part in ("", "_access", "_ends", "_sets")]
@@ -181,7 +181,8 @@ GIVING_WAY_S = 5400
 BUILDS = [
     [Step("unit", "unit tests, clang 14, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
           [*configure_and_build("asan", "all", "fuzzers"), ctest("asan")],
-          {"ASAN_OPTIONS": "detect_stack_use_after_return=1", "SPARK_MUST_RUN": "1"}),
+          # Without a small quarantine each of the thousands of forks copies the page tables of hundreds of megabytes.
+          {"ASAN_OPTIONS": "detect_stack_use_after_return=1:quarantine_size_mb=16", "SPARK_MUST_RUN": "1"}),
      Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "3"]], {"SPARK_FUZZ_PRESET": "asan"})],
     [Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
           [histories(area, "--count", str(HISTORIES[area])) for area in WITH_HISTORIES], needs_programs=True, runs_all=True),
