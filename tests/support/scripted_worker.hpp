@@ -56,7 +56,8 @@ class ScriptedWorker {
     const auto path = folder_ / "worker";
     std::ofstream file(path.native() + ".new");
     // In "serve" mode the lines are {"verb":"VERB","request":{…}}.
-    file << "#!/bin/sh\ncd " << folder_ << " || exit 1\n"
+    file << "#!/bin/sh\ncd " << folder_
+         << " || exit 1\n"
          // One that waits for its test ends after it: dozens of them took a core.
          << "sleep() { [ -e \"$0\" ] || exit 1; command sleep \"$1\"; }\n"
          << "if [ $2 = serve ]; then\n  echo $$ >> serve.pids\n  while read -r line; do\n"
