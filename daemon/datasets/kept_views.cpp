@@ -85,7 +85,7 @@ std::optional<Outcome> KeptViews::outcome(const Task& task, const StageRequest& 
   json::object live = live_result(task, folder);
   if (attempt.requests < request.number)
     live["warnings"].as_array().emplace_back("it shows the source as of " + rfc3339(*attempt.walked_at) +
-                                             "; without `now` a request gets what is there now");
+                                             "; a request without `now` reads the source again");
   return live;
 }
 

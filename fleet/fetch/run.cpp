@@ -230,7 +230,8 @@ void ExchangeRun::take_wanted() {
     schedule_.want(*wanted);
   }
   if (!backlog_.waits_for_room(open_.size())) return;
-  // A file is open until all of it is here. The one with the least left makes room, whoever owns that.
+  // A file is open until all of it is here. The file with the fewest missing units makes room, also if
+  // another host owns these.
   const Layout& layout = exchange_.layout;
   constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
   const auto left_with = [&](std::uint64_t unit) {

@@ -116,7 +116,8 @@ class Session {
   }
 };
 
-// Of a process that has to end, and can't: it waits for an answer to a read that nobody may give any more.
+// Of a process that has to end, and can't: it waits for the answer to a read, and the view's process may have
+// ended.
 [[noreturn]] void end_connection_of(pid_t process, const UniqueFd& abort) {
   if (::dup2(abort.get(), 0) != 0 || ::close_range(1, ~0U, 0) != 0) ::_exit(1);
   for (int killed = 0; killed < kLooksBeforeAbort;) {

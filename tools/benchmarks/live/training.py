@@ -14,7 +14,7 @@ BATCH, WORKERS, CLASSES, SIDE = 256, 12, 1000, 208  # 3 x 208 x 208 bytes of a s
 
 
 class Samples(torch.utils.data.Dataset):
-    """Opens the shards anew in each worker, and in each epoch: from the second one on they are files of the copy."""
+    """Opens the shards anew in each worker, and in each epoch: once the copy is published, an open reaches its files."""
 
     def __init__(self, content, folder):
         self.content, self.folder, self.samples, self.files = content, folder, content.samples(), {}

@@ -174,7 +174,7 @@ TEST_F(FuseSessionTest, AWaitingReaderCanBeKilledAndIsNotInterrupted) {
     EXPECT_EQ(end_of(pid), 0) << "no program expects EINTR from a file";
 }
 
-// The process that drops them waits for a read that nobody will answer, where SIGKILL does not reach it.
+// The process that drops them waits for a read whose server has stopped, where SIGKILL does not reach it.
 TEST_F(FuseSessionTest, DroppingPagesKeepsNoReaderOnceAllProcessesAreKilled) {
   write_text(source_ / "large", noise(40 * kMiB, 1));
   hooks_.before_read = [this](const std::string&, Bytes offset) {
