@@ -3,8 +3,8 @@
 --long, or by name, also the steps that take hours: another architecture, long fuzzing, long walks of faults and others.
 
 First builds and fetches the common prerequisites. Then runs lanes in parallel: servers and a browser in two lanes; after
-them virtual machines in two, which often wait for timers. In the background, two lanes of builds with their tests use the
-remaining CPU time at the lowest priority; a lane that needs no programs begins beside the prerequisites.
+them virtual machines in two, which often wait for timers. Beside both, unit tests, histories and crashes use the remaining
+CPU time at the lowest priority.
 Failed tests run once more after everything else: the lanes and the builds share two cores, so a missed deadline may be a
 coincidence. The repetition is reported, and a second failure fails the check.
 A step's output goes to build/check/STEP.log; its end is printed if the step fails.
@@ -18,7 +18,6 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from pathlib import Path
 
 from steps import BUILDS, FIRST, IMAGES, JOBS, LANES, OTHERS, PACKAGE, PROGRAMS, SERVED, Step
@@ -162,8 +161,8 @@ def chosen(steps):
 
 def run_lanes(*groups, beside=()):
     """Runs a group's lanes in parallel, one group after the other; a lane is a list of steps that run in sequence. Returns
-    the outcomes in order of their ends. `beside`: for each of the first groups, the lanes that begin with it and run in the
-    background of all further ones, at a lower priority if there is a step in any group."""
+    the outcomes in order of their ends. `beside`: the lanes that run in the background of all groups, at a lower priority if
+    there is a step in any group."""
     outcomes = []
     gives_way = any(lane for lanes in groups for lane in lanes)
 
@@ -177,9 +176,8 @@ def run_lanes(*groups, beside=()):
             thread.start()
         return threads
 
-    background = []
-    for lanes, more in zip_longest(groups, beside, fillvalue=()):
-        background += started(more, gives_way)
+    background = started(beside, gives_way)
+    for lanes in groups:
         for thread in started(lanes, False):
             thread.join()
     for thread in background:
@@ -196,11 +194,9 @@ def run_all(steps):
         return [lane for lane in chosen_lanes if lane]
 
     side_by_side = [step for lane in [*SERVED, *LANES, *BUILDS] for step in lane]
-    builds = lanes_of(BUILDS)
-    at_once = [lane for lane in builds if not any(step.needs_programs for step in lane)]
     outcomes = run_lanes([of(FIRST)])
-    outcomes += run_lanes([of([PROGRAMS, PACKAGE]), of([IMAGES])], lanes_of(SERVED), lanes_of(LANES),
-                          beside=(at_once, [lane for lane in builds if lane not in at_once]))
+    outcomes += run_lanes([of([PROGRAMS, PACKAGE]), of([IMAGES])])
+    outcomes += run_lanes(lanes_of(SERVED), lanes_of(LANES), beside=lanes_of(BUILDS))
     outcomes += run_lanes([of(OTHERS)])
     return [once_more(outcome) if outcome.problem and outcome.step in side_by_side else outcome for outcome in outcomes]
 

@@ -174,23 +174,26 @@ SERVED = [
 ]
 
 THREADED = [f"spark_{part}_tests" for part in ("base", "staging", "fleet")]
-# Two lanes that take about the same CPU time, so that neither core is idle while the other's step waits. The first one needs no
-# programs, so it begins while they are built; its tests and fuzzers share one build. The machines may leave both almost no CPU
-# time for most of an hour.
+# They begin beside the servers, which mostly wait, and give way to the machines, which may leave them almost no CPU time for most
+# of an hour.
 GIVING_WAY_S = 5400
 BUILDS = [
-    [Step("unit", "unit tests, clang 14, under address and undefined-behaviour sanitizers", GIVING_WAY_S,
-          [*configure_and_build("asan", "all", "fuzzers"), ctest("asan")],
-          # Without a small quarantine each of the thousands of forks copies the page tables of hundreds of megabytes.
-          {"ASAN_OPTIONS": "detect_stack_use_after_return=1:quarantine_size_mb=16", "SPARK_MUST_RUN": "1"}),
-     Step("fuzz", "fuzzers of everything that reads what others wrote", GIVING_WAY_S, [["tools/fuzz.sh", "3"]], {"SPARK_FUZZ_PRESET": "asan"})],
+    [Step("unit", "unit tests, with the compiler and the flags of the programs", GIVING_WAY_S,
+          [["cmake", "--preset", "release", "-DSPARK_TESTS=ON"], ["cmake", "--build", "--preset", "release"], ctest("release")],
+          {"SPARK_MUST_RUN": "1"}, needs_programs=True)],
     [Step("histories", "random histories of volumes, copies and outputs in a simulated world, and those that once failed", GIVING_WAY_S,
           [histories(area, "--count", str(HISTORIES[area])) for area in WITH_HISTORIES], needs_programs=True, runs_all=True),
      Step("crash", "kill -9, full drives and failing calls under `spark-stage copy`", GIVING_WAY_S, [pytest("tests/crash")],
           needs_programs=True)],
 ]
 
-# Of threads; the others' tests repeat the work of one thread hundreds of times, or wait for processes, and the step `unit` has them.
+# Their build alone takes as long as the machines of a check.
+ASAN = Step("asan", "unit tests, clang 14, under address and undefined-behaviour sanitizers", 5400,
+            [*configure_and_build("asan", "all", "fuzzers"), ctest("asan")],
+            # Without a small quarantine each of the thousands of forks copies the page tables of hundreds of megabytes.
+            {"ASAN_OPTIONS": "detect_stack_use_after_return=1:quarantine_size_mb=16", "SPARK_MUST_RUN": "1"})
+FUZZ = Step("fuzz", "fuzzers of everything that reads what others wrote", 1800, [["tools/fuzz.sh", "20"]], {"SPARK_FUZZ_PRESET": "asan"})
+# Of threads; the others' tests repeat the work of one thread hundreds of times, or wait for processes.
 TSAN = Step(
     "tsan", "the threaded parts, g++ 12, under the thread sanitizer", GIVING_WAY_S,
     [*configure_and_build("tsan", *THREADED),
@@ -224,9 +227,7 @@ OTHERS = [
          [[PYTHON, "tests/api/live_walk.py", "--seed", str(int(time.time())), "--count", "200"]], needs_programs=True),
     Step("live-entries", "a live view of a million files", 1800, [[*pytest("tests/api"), "-k", "many_entries"]], {"SPARK_LIVE_ENTRIES": "1000000"},
          needs_programs=True),
-    TSAN,
-    Step("unit-g++", "unit tests with the release's compiler and flags", 3600,
-         [["cmake", "--preset", "release", "-DSPARK_TESTS=ON"], ["cmake", "--build", "--preset", "release"], ctest("release")]),
+    ASAN, FUZZ, TSAN,
     Step("tidy", "clang-tidy over every source file", 3600, [["tools/lint/tidy.sh", JOBS]]),
     Step("fuzz-long", "ten minutes of each fuzzer of what anybody may send: the API's requests and the configuration", 3600,
          [["tools/fuzz.sh", "600", "api_fuzz", "config_fuzz"]]),

@@ -94,10 +94,14 @@ class House:
             client.signal(signal.SIGINT)
             client.wait(60)
 
-    def empty_cache(self):
+    def end_leases(self):
         for row in self.product.datasets():
             for lease in row["leases"]:
                 self.product.run(f"release {lease['id']}")
+
+    def empty_cache(self):
+        self.end_leases()
+        for row in self.product.datasets():
             if row["state"] != "absent":
                 self.product.run(f"evict {row['name']}")
 

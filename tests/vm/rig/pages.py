@@ -92,7 +92,7 @@ BY_STEP = {
     "make lint": ("lint", "tools/lint/run.py"),
     "make format": ("lint", "tools/lint/run.py"),  # which finds what it would change
     "make check-long": ("many", "tests/vm/test_many.py"),
-    "make test": ("unit", "ctest --test-dir build/asan"),  # built with sanitizers in that step
+    "make test": ("unit", "ctest --test-dir build/release"),  # built as the programs are in that step
     "make histories": HISTORIES,
     "build/release/tests/histories/volumes/spark_volumes_histories": HISTORIES,
     "make check STEPS=debian13": ("debian13", "tests/vm/test_tls.py"),

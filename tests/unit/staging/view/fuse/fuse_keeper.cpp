@@ -17,8 +17,6 @@
 namespace spark::staging::test {
 namespace {
 
-constexpr unsigned kDeadline = 120;  // seconds
-
 // Of the keeper. Each answer is 0, a status, or -1.
 class Servers {
  public:
@@ -100,7 +98,7 @@ FuseKeeper::FuseKeeper(ViewPlace place, std::filesystem::path view)
   if (keeper_ > 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
-  ::alarm(kDeadline);
+  ::alarm(kHangs);
   socket_.reset(::dup(ends[1]));
   keep();
 }

@@ -13,10 +13,13 @@
 
 namespace spark::staging::test {
 
+inline constexpr int kHangs =
+    600;  // seconds, after which a test does not end any more, also on a busy computer
+
 class FuseKeeper {
  public:
   // Before anything of the view is open, and without other threads. The keeper ends with the thread that made
-  // it, and after two minutes: then the kernel ends the connection and all of its readers.
+  // it, and after kHangs: then the kernel ends the connection and all of its readers.
   FuseKeeper(ViewPlace place, std::filesystem::path view);
   ~FuseKeeper();
   FuseKeeper(const FuseKeeper&) = delete;

@@ -1,12 +1,14 @@
 // A copy in progress with its view mounted: as root, with /dev/fuse.
 #pragma once
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <future>
+#include <stdexcept>
 #include <thread>
 
 #include "staging/copy/copy_with.hpp"
@@ -17,6 +19,25 @@
 namespace spark::staging::test {
 
 using namespace std::chrono_literals;
+
+// One process waits at it until another opens it.
+class Gate {
+ public:
+  Gate() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    read_.reset(ends[0]);
+    write_.reset(ends[1]);
+  }
+  void open() const { EXPECT_EQ(::write(write_.get(), "", 1), 1); }
+  void await() const {
+    char byte = 0;
+    EXPECT_EQ(::read(read_.get(), &byte, 1), 1);
+  }
+
+ private:
+  UniqueFd read_, write_;
+};
 
 class FuseSessionTest : public ViewTest {
  protected:
@@ -56,7 +77,7 @@ class FuseSessionTest : public ViewTest {
       if (report) viewer.published(copy_, beside / ".copy.spark-manifest");
       return report;
     });
-    ASSERT_EQ(begun->get_future().wait_for(20s), std::future_status::ready);
+    ASSERT_EQ(begun->get_future().wait_for(std::chrono::seconds(kHangs)), std::future_status::ready);
   }
 
   // A process, as a job is: the copy must not wait for what the kernel does to a reader's memory.

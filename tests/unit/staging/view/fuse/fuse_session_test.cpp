@@ -187,20 +187,23 @@ TEST_F(FuseSessionTest, DroppingPagesKeepsNoReaderOnceAllProcessesAreKilled) {
   const UniqueFd abort = open_abort_file(minor(info.st_dev));
   ASSERT_TRUE(abort);
   const auto large = view_ / "large";
+  const Gate opened, goes_on;
   const pid_t reader = start_reader([&] {
     const UniqueFd fd(::open(large.c_str(), O_RDONLY | O_CLOEXEC));
     char byte = 0;
-    std::this_thread::sleep_for(600ms);
+    opened.open();
+    goes_on.await();
     return ::pread(fd.get(), &byte, 1, kMiB) == 1 ? 0 : errno;
   });
-  std::this_thread::sleep_for(300ms);
+  opened.await();
   ASSERT_TRUE(keeper_.stop_server());
-  std::this_thread::sleep_for(600ms);
+  goes_on.open();
+  std::this_thread::sleep_for(300ms);  // it waits for the stopped server by then
   ASSERT_TRUE(keeper_.begin_to_drop_pages());
   std::this_thread::sleep_for(300ms);
   keeper_.end();
   const std::jthread deadline([&](const std::stop_token& over) {
-    for (int i = 0; i < 100 && !over.stop_requested(); ++i) std::this_thread::sleep_for(100ms);
+    for (int i = 0; i < 10 * kHangs && !over.stop_requested(); ++i) std::this_thread::sleep_for(100ms);
     if (over.stop_requested()) return;
     ADD_FAILURE() << "the reader hangs";
     EXPECT_EQ(::write(abort.get(), "1", 1), 1);

@@ -79,14 +79,13 @@ class PassthroughTest : public FuseSessionTest {
     begin_copy();
   }
   void await_large() const {
-    struct stat info {};
-    const auto copied = folder_ / ".copy.spark-partial/data/a/large";
-    for (int i = 0; i < 2000; ++i) {
-      if (::stat(copied.c_str(), &info) == 0 && static_cast<Bytes>(info.st_size) == right_.size()) break;
-      std::this_thread::sleep_for(10ms);
+    const auto map = ViewMap::open(place_);
+    ASSERT_OK(map);
+    const ViewTree tree = tree_of(**map);
+    const ViewNode& large = tree.node(find(tree, "a/large"));
+    for (std::uint64_t unit = 0; unit < unit_count(large.entry.size); ++unit) {
+      while ((*map)->unit(large.first_unit + unit) != UnitState::Here) std::this_thread::sleep_for(10ms);
     }
-    std::this_thread::sleep_for(200ms);
-    ASSERT_EQ(static_cast<Bytes>(info.st_size), right_.size());
   }
 
   // A process that opens the file, and compares it with right_, by this descriptor, once it may go on.
@@ -95,7 +94,7 @@ class PassthroughTest : public FuseSessionTest {
     EXPECT_EQ(::pipe2(opened, O_CLOEXEC) + ::pipe2(goes_on, O_CLOEXEC), 0);
     Holder holder;
     holder.process = start_reader([&] {
-      ::alarm(60);
+      ::alarm(kHangs);
       ::close(goes_on[1]);
       const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
       if (fd < 0) return errno;
@@ -110,7 +109,7 @@ class PassthroughTest : public FuseSessionTest {
     holder.opened.reset(opened[0]);
     holder.goes_on.reset(goes_on[1]);
     pollfd ready{opened[0], POLLIN, 0};
-    EXPECT_EQ(::poll(&ready, 1, 20'000), 1);
+    EXPECT_EQ(::poll(&ready, 1, kHangs * 1000), 1);
     return holder;
   }
   int result_of(Holder& holder) {
@@ -187,7 +186,7 @@ TEST_F(PassthroughTest, ThePagesOfTheViewCanBeDropped) {
   begin_copy();
   ASSERT_TRUE(keeper_.mount());
   const pid_t early = start_reader([&] {
-    ::alarm(60);
+    ::alarm(kHangs);
     const int fd = ::open((view_ / "large").c_str(), O_RDONLY | O_CLOEXEC);
     if (const int read = compare(fd, right_); read != kRight) return read;
     while (cached_bytes(fd, right_.size()) > 0) std::this_thread::sleep_for(10ms);
