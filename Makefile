@@ -72,8 +72,12 @@ image:  ## the container image, of Debian 13, in build/image (root): make image 
 	tools/image.sh $(or $(SYSTEM),debian-13) $(or $(ARCH),$$(dpkg --print-architecture)) \
 	  build/$(or $(SYSTEM),debian-13)-$(or $(ARCH),$$(dpkg --print-architecture))/deb
 
-demo: setup build  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
-	$(PYTHON) tests/vm/demo.py
+# In a build of its own, quicker to make: without Slurm's plugin and the Kubernetes driver, and less optimised.
+demo:  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
+	tools/setup.sh demo
+	cmake --preset demo
+	cmake --build --preset demo
+	SPARK_VM_BUILD=build/demo $(PYTHON) tests/vm/demo.py
 
 bench-staging:  ## spark-stage copy beside cp, rsync and others (root, 16 GiB, half an hour); ARGS=--help tells more
 	tools/setup.sh bench

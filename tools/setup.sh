@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs the packages that spark-stage needs: on Debian 12 or 13 to build and test it, on Ubuntu 24.04 (DGX OS 7) to build it.
 # Safe to run twice.
-# Usage: tools/setup.sh [SET]                   build: compile and unit tests; package: also the Debian package;
+# Usage: tools/setup.sh [SET]                   demo: the programs alone, and virtual machines;
+#                                               build: compile and unit tests; package: also the Debian package;
 #                                               test (default): all of that, lint, fuzzing and virtual machines;
 #                                               others: test, and tools to build arm64's packages and run their
 #                                               programs, to make the container image and run podman; cross: packages of their root file systems;
@@ -19,30 +20,32 @@ packages_of() {  # SET SYSTEM
          "packages in tools/setup.sh" >&2
        return 2 ;;
   esac
-  tools="ca-certificates cmake g++ git make ninja-build pkgconf libexpected-dev libcli11-dev
-    fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl iproute2 iputils-ping"
-  libraries="libnvme-dev libslurm-dev libjson-c-dev libgrpc++-dev libprotobuf-dev libmount-dev libblkid-dev libext2fs-dev
+  compile="ca-certificates cmake g++ make ninja-build pkgconf libexpected-dev libcli11-dev"
+  tools="$compile git fio gnuplot-nox rsync e2fsprogs xfsprogs util-linux python3 strace attr acl iproute2 iputils-ping"
+  of_programs="libnvme-dev libmount-dev libblkid-dev libext2fs-dev
     comerr-dev libsystemd-dev libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev liburing-dev libxxhash-dev libssl-dev
-    libsqlite3-dev libgtest-dev libgmock-dev
-    libboost$boost-dev libboost-json$boost-dev"
+    libsqlite3-dev libboost$boost-dev libboost-json$boost-dev"
+  libraries="$of_programs libslurm-dev libjson-c-dev libgrpc++-dev libprotobuf-dev libgtest-dev libgmock-dev"
   # They generate code for any architecture, and run on this one.
   generators="protobuf-compiler protobuf-compiler-grpc"
   package="build-essential debhelper lintian fakeroot $unit_folders"
-  test="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
-    qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap python3-pytest openssh-client
-    dosfstools kmod zstd tmux shellcheck systemd mandoc bash fish zsh
+  machines="qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap e2fsprogs xfsprogs util-linux python3 kmod zstd"
+  test="$machines clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
+    python3-pytest openssh-client
+    dosfstools tmux shellcheck systemd mandoc bash fish zsh
     chromium chromium-driver python3-selenium fonts-dejavu-core
     prometheus curl python3-jsonschema python3-yaml libnss-wrapper
     slurmctld slurmd slurm-client munge
     python3-grpcio python3-protobuf python3-lmdb python3-numpy"
   case "$1" in
+    demo) echo "$compile $of_programs $machines" ;;
     build) echo "$tools $generators $libraries" ;;
     package) echo "$tools $generators $libraries $package" ;;
     cross) echo "$tools $generators $package crossbuild-essential-arm64 $(for each in $libraries; do echo "$each:arm64"; done)" ;;
     test) echo "$tools $generators $libraries $package $test" ;;
     others) echo "$tools $generators $libraries $package $test arch-test qemu-user-static qemu-system-arm buildah podman crun busybox-static" ;;
     bench) echo "$tools $generators $libraries rclone fpart openssh-server" ;;
-    *) echo "setup: no package set is called '$1' - use build, package, test, others, cross or bench" >&2; return 2 ;;
+    *) echo "setup: no package set is called '$1' - use demo, build, package, test, others, cross or bench" >&2; return 2 ;;
   esac
 }
 
