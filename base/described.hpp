@@ -123,7 +123,7 @@ json::object to_message(const T& value) {
   return object;
 }
 
-// What is missing, or of another type, keeps its default: for records of other versions.
+// A field that is missing, or of another type, keeps its default: for records of other versions.
 template <Described T>
 void read_present(const json::object& object, T& record) {
   boost::mp11::mp_for_each<described::Fields<T>>([&](auto member) {

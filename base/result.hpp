@@ -63,7 +63,7 @@ tl::unexpected<Error> fail_errno(int number, std::string what, std::string hint 
 // Passes an error on, with the operation in front: "mounting /mnt/x: …".
 tl::unexpected<Error> fail_with(Error error, const std::string& doing);
 
-// The process exit status of design's contract for an error of this kind.
+// The exit status of a program for an error of this kind (docs/api.md).
 int exit_status(Errc kind);
 
 // The kind's name as it stands in JSON ("not_found"), and back; an unknown name is Failed.

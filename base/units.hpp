@@ -1,4 +1,4 @@
-// Sizes, rates and durations as people write and read them (contract: design of the config).
+// Sizes, rates and durations as people write and read them: in the configuration, the CLI and messages.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
 // Paths that other users may change on the way, opened one name at a time. The kernel would follow any user's
-// link with root's rights: who may stage a folder could make it a link to one that is closed to him.
+// link with root's rights: a user who may stage a folder could make it a link to one that is closed to that
+// user.
 #pragma once
 
 #include <sys/stat.h>
@@ -36,7 +37,7 @@ struct NamedPath {
 
 // A relative path begins at the current folder, and a held_path() at its folder. If this process is root's,
 // what is behind a link of another user, or in another user's folder, is entered with that user's rights too:
-// Refused where he may not go, or if he may not read the file, or list the folder, that it names.
+// Refused where that user may not go, or may not read the file, or list the folder, that it names.
 Result<NamedPath> open_named(const std::filesystem::path& path, Links links,
                              const std::optional<Within>& within = std::nullopt);
 

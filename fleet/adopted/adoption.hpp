@@ -38,7 +38,7 @@ class Adoption {
  public:
   // A file system's clock counts in steps of up to 2 s; a change within a step would not be seen.
   static constexpr std::chrono::seconds kRest{4};
-  // What failed is tried again, also unchanged.
+  // A folder that failed is tried again, also unchanged.
   static constexpr std::chrono::minutes kAgain{10};
   // An offer of unchanged files that peers' readings end more often has failed, unless it stood for kAgain.
   static constexpr int kMostEnds = 2;

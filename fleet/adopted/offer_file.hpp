@@ -32,10 +32,10 @@ void forget_others(const std::filesystem::path& state_dir, const std::set<std::s
 // unchanged, and to tell the folder from another one in its place.
 void set_aside(const std::filesystem::path& offer);
 std::filesystem::path aside_of(const std::filesystem::path& offer);
-// What is offered, or was offered last. NotFound if that is not known.
+// The entries that are offered, or were offered last. NotFound if these are not known.
 Result<staging::ManifestReader> last_offer(const std::filesystem::path& offer);
 
-// What readings of the folder have left, see ReadingNotes.
+// The notes that readings of the folder have left, see ReadingNotes.
 std::filesystem::path notes_of(const std::filesystem::path& offer);
 
 // A file whose content is no longer what was hashed, although nothing shows a change of it: its drive has
@@ -50,8 +50,8 @@ Result<> note_damaged(const std::filesystem::path& offer, const std::vector<Dama
 // Those of the noted files that are still the same, in words. Forgets the note when there are none.
 std::vector<std::string> damaged_in(const std::filesystem::path& offer, const staging::Entries& entries);
 void forget_damage(const std::filesystem::path& offer);  // all of them were read, and are right
-// What was set aside is offered again, as the folder has these entries. False if it can't be, or if damage of
-// them is noted at this moment.
+// An offer that was set aside is valid again, as the folder has these entries. False if it can't be, or if
+// damage of them is noted at this moment.
 bool take_back(const std::filesystem::path& offer, const staging::Entries& entries);
 std::string in_words(const DamagedFile& file);
 

@@ -1,5 +1,5 @@
-// What a copy still has to get in an exchange and has not begun: large files, packs of small ones, and the
-// files that are left to the copy engine. What readers wait for comes first.
+// The part of a set that a copy still has to get in an exchange and has not begun: large files, packs of
+// small ones, and the files that are left to the copy engine. What readers wait for comes first.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What this host knows of a peer's part in an exchange.
+// A peer's part in an exchange, as far as this host knows it.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The threads of a run that ask its peers about the set again and again.
+// The threads of a run that ask its peers about the set repeatedly.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What was measured of the link to one peer.
+// The measured facts about the link to one peer.
 #pragma once
 
 #include <optional>

@@ -8,7 +8,7 @@
 namespace spark::fleet {
 
 struct Load {
-  // That the calling thread ran or waited for a processor.
+  // The time in which the calling thread ran or waited for a processor.
   std::chrono::nanoseconds thread{};
   std::vector<std::uint64_t> interrupts;  // of each processor, in ticks: spent for the network's packets
 };

@@ -1,4 +1,4 @@
-// What a server did since its start, by client, and the hosts that it refused lately.
+// A server's work since its start, by client, and the hosts that it refused lately.
 #pragma once
 
 #include <array>

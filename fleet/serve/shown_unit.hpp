@@ -7,7 +7,7 @@
 
 namespace spark::fleet {
 
-// What a board says of a unit. A pack has no digest of its own.
+// A unit as a board shows it. A pack has no digest of its own.
 struct ShownUnit {
   UnitState state = UnitState::Absent;
   staging::Digest digest{};

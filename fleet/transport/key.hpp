@@ -13,7 +13,7 @@ namespace spark::fleet {
 // 32 random bytes as 64 hexadecimal digits, the format of a key file.
 Result<std::string> new_key();
 
-// The key that a file has, whoever may read it. Invalid: not a key.
+// The key in a key file's text. Invalid: not a key.
 Result<std::string> parse_key(std::string_view text);
 
 // Invalid: not a key file. Refused: it belongs to neither root nor this process's user, or others may read

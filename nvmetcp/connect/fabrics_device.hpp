@@ -15,9 +15,9 @@ namespace spark::nvmetcp {
 // module ({"modprobe", "nvme-tcp"}), run only if they are not. Unsupported: this kernel has no such module.
 Result<> load_transport(const SystemRoot& root, const std::vector<std::string>& loader);
 
-// What its owner does where `kernel`, the running one, has no module nvme-tcp. Distributions differ: Ubuntu
-// has it in a package of its own, Debian in each kernel's; and an upgrade may have removed the running
-// kernel's modules.
+// The next step for the host's owner where `kernel`, the running one, has no module nvme-tcp. Distributions
+// differ: Ubuntu has it in a package of its own, Debian in each kernel's; and an upgrade may have removed the
+// running kernel's modules.
 std::string how_to_get_driver(const SystemRoot& root, const std::string& kernel);
 
 // Every option is in the kernel's own list. Kernels before 5.17 have no list; they refuse the connect itself.

@@ -1,6 +1,6 @@
-// TLS 1.3 with a pre-shared key. The kernel encrypts, the service tlshd (ktls-utils) shakes hands for it, and
-// the key lies in the kernel's keyring ".nvme" under an identity of host NQN and subsystem NQN (NVMe/TCP
-// transport 1.0c, 3.6.1.3), as both sides derive it from the text in the key file.
+// TLS 1.3 with a pre-shared key. The kernel encrypts, the service tlshd (ktls-utils) does the handshake for
+// it, and the key lies in the kernel's keyring ".nvme" under an identity of host NQN and subsystem NQN
+// (NVMe/TCP transport 1.0c, 3.6.1.3), as both sides derive it from the text in the key file.
 #pragma once
 
 #include <string>

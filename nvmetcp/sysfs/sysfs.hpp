@@ -53,8 +53,8 @@ Result<Namespace> find_namespace(const SystemRoot& root, const std::string& subs
 Result<Namespace> find_namespace(const SystemRoot& root, const std::vector<Controller>& all,
                                  const std::string& subsystem, std::uint32_t nsid);
 
-// The same, looked for again and again: as long as the folders that it was found in are the same ones, it is
-// taken for unchanged, at most half a minute.
+// The same for repeated searches: while the folders that it was found in are the same ones, it counts as
+// unchanged, for half a minute at most.
 class NamespaceList {
  public:
   explicit NamespaceList(SystemRoot root) : root_(std::move(root)) {}

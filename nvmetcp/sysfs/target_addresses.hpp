@@ -11,7 +11,7 @@
 namespace spark::nvmetcp {
 
 // Until the target is named, every address counts: for programs that only release connections. Copies made
-// after that share what they learn.
+// after that share the addresses that they learn.
 class TargetAddresses {
  public:
   // Its portals, as configured. A host name counts once the addresses are learned that it leads to.

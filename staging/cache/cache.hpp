@@ -65,8 +65,8 @@ struct Source {
   // SourceIdentity, which all hosts see alike. "folder DATASET": by path, size and mtime; the user says
   // that the hosts' folders of that dataset are the same. Empty: it is not exchanged.
   std::string origin{};
-  // What the caller's configuration says of the dataset, in the caller's format. A copy is of the last one
-  // that it was found equal to.
+  // The caller's definition of the dataset, in the caller's format. A copy has the last one that it was found
+  // equal to.
   std::string definition{};
   std::filesystem::path within{};  // for a source with a state: `path` relative to its file system's root
   std::function<Result<>()> is_still_so{};  // called after the last read, before anything is published

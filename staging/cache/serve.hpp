@@ -12,7 +12,7 @@
 
 namespace spark::staging {
 
-// What jobs get of a copy, published or about to be.
+// The path that jobs get of a copy, published or about to be, and its model.
 struct ForJobs {
   std::filesystem::path path;
   std::optional<ModelInCache> model;

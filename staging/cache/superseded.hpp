@@ -10,7 +10,7 @@
 
 namespace spark::staging {
 
-// Deletes those that nobody needs, one after the other, as long as `goes_on` returns true. `own` is the key
+// Deletes those that are not in use, one after the other, as long as `goes_on` returns true. `own` is the key
 // of a dataset that the caller has locked.
 Result<> delete_superseded(CacheStore& store, const Inventory& inventory, const std::vector<InUse>& in_use,
                            const std::string& own, const StopFlag& stop,

@@ -1,4 +1,5 @@
-// What is known of checkpoints, on this host and on a volume. Workers report it to the daemon as JSON.
+// Checkpoints on this host and on a volume, as far as they are known. Workers report it to the daemon as
+// JSON.
 #pragma once
 
 #include <cstdint>
@@ -100,7 +101,7 @@ json::array rows_to_json(const std::vector<Row>& rows) {
   return described::to_value(rows).as_array();
 }
 
-// The rows of this array of an answer. What is missing in one keeps its default.
+// The rows of this array of an answer. A field that is missing in one keeps its default.
 template <Described Row>
 std::vector<Row> rows_from_json(const json::object& answer, std::string_view key) {
   std::vector<Row> rows;

@@ -1,4 +1,4 @@
-// What the names in a job's folder mean: which are checkpoints, at which step, and in which order. The only
+// The meaning of names in a job's folder: which are checkpoints, at which step, and in which order. The only
 // place that knows this, for local checkpoints, published ones, and those of several hosts.
 #pragma once
 
@@ -20,9 +20,9 @@ namespace spark::staging {
 // epoch counts.
 std::optional<std::uint64_t> step_of(std::string_view name);
 
-// What the names of one series of checkpoints have in common, such as "G_#.pth" and "D_#.pth": only within it
-// does a higher step make a lower one superfluous. Numbers that change while a job runs are left out: the
-// step, the epoch, "loss=0.21". All others may tell two jobs or parts apart: "fold_0_epoch_#.pth",
+// The part that the names of one series of checkpoints have in common, such as "G_#.pth" and "D_#.pth": only
+// within it does a higher step make a lower one superfluous. Numbers that change while a job runs are left
+// out: the step, the epoch, "loss=0.21". All others may tell two jobs or parts apart: "fold_0_epoch_#.pth",
 // "gpt124M_step_#.pt". Names without a step or the number of a part form one series; an alias one each.
 std::string form_of(std::string_view name);
 // The name without Lightning's version: two such files are one save for `keep`.
@@ -77,7 +77,7 @@ bool is_name_of_newest(std::string_view name);
 // be if the other has no step: only times tell then.
 bool may_be_above(std::string_view name, std::string_view other);
 
-// What is newer by less may be the same, written once more to a slow drive. In nanoseconds.
+// One that is newer by less may be the same, written once more to a slow drive. In nanoseconds.
 template <class Checkpoint>
 std::int64_t time_of_a_copy(const Checkpoint& one) {
   constexpr std::int64_t kLeast = 3'000'000'000, kPerByte = 5;

@@ -1,4 +1,4 @@
-// What a checkpoint's name consists of: for checkpoint_name.cpp and checkpoint_step.cpp.
+// The parts of a checkpoint's name: for checkpoint_name.cpp and checkpoint_step.cpp.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,8 @@ namespace spark::staging {
 // any more. Unavailable if it was unmounted just now.
 Result<> note_file_system(Tree& source);
 
-// What an earlier copy has, which a source must not lose: files, or symlinks alone. Folder: it has neither.
+// The content of an earlier copy, which a source must not lose: files, or symlinks alone. Folder: it has
+// neither.
 Result<EntryType> most_in(ManifestReader& earlier);
 Result<EntryType> most_in(const std::filesystem::path& manifest);
 

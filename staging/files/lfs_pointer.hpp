@@ -1,4 +1,4 @@
-// What a clone of a repository without git-lfs has in the place of a large file.
+// The pointer that a clone of a repository without git-lfs has in the place of a large file.
 #pragma once
 
 #include <optional>

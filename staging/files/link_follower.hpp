@@ -57,7 +57,7 @@ class LinkFollower {
   bool is_open_to_owner(const Entry& entry, const struct statx& info) const;
   bool follow_one(Entry& entry, Followed& done);
   std::optional<std::string> below_limit(const Entry& entry) const;  // its target
-  // What is behind kept links, until it is more than the set has itself.
+  // The data behind kept links, counted until it is more than the set has itself.
   struct Weight {
     // The assumed size of a target that may not be read: more than the small files of a model, less than most
     // datasets.

@@ -27,7 +27,7 @@ Result<Kept> put_metadata(int fd, int source_fd, const Entry& entry, const Shown
 
 // Whether the file has user attributes or ACLs, which put_metadata copies.
 Result<bool> has_kept_attributes(int fd);
-// Whether its mode does not say who may read it.
+// Whether its mode alone does not determine its readers.
 bool has_acl(int fd);
 // Whether two files have the same of them.
 Result<bool> has_same_attributes(int fd, int other_fd);

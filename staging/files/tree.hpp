@@ -39,7 +39,7 @@ struct Tree {
   // False if it consists of hard links that hold a source: their ctime, 0 in all entries then, changes when
   // the job deletes its own names of the files.
   bool has_ctime = true;
-  // Of a source: who does not own it is told what is skipped, and which links lead elsewhere.
+  // Of a source: users who do not own it learn what is skipped, and which links lead elsewhere.
   bool is_told_to_others = false;
   Grafts grafts;
 

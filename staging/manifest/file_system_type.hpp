@@ -1,4 +1,4 @@
-// What the type of a file system tells of it.
+// Properties of a file system that follow from its type.
 #pragma once
 
 #include <algorithm>

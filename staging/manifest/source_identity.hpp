@@ -1,5 +1,5 @@
-// What tells that a file of a source is still the same one: the only notion of "unchanged", for the cache,
-// `copy` and the fleet.
+// Identifies an unchanged file of a source: the only notion of "unchanged", for the cache, `copy` and the
+// fleet.
 #pragma once
 
 #include <chrono>
@@ -35,7 +35,7 @@ inline void add(Hasher& hasher, const SourceIdentity& identity) {
 // was at least there. That clock may differ from this host's by any time, so an old ctime proves nothing.
 std::chrono::nanoseconds unsettled_for(std::int64_t ctime_ns, std::chrono::nanoseconds seen_for);
 
-// What hosts compare, beside the files, to know that they stage the same set.
+// Besides the files, hosts compare these to know that they stage the same set.
 struct SetOrigin {
   std::string state;   // of the volume that is copied, see Source::state; empty means unknown
   std::string source;  // see Source::origin

@@ -52,7 +52,7 @@ struct HubModel {
   std::vector<std::string> absent;  // chosen files of that list that are not here
 };
 
-// What `trees/COMMIT.json` says of the commit's files, by path: huggingface_hub 1.22 and later write it. No
+// The commit's files as `trees/COMMIT.json` lists them, by path: huggingface_hub 1.22 and later write it. No
 // value if the text is no such list.
 std::optional<std::map<std::string, PublishedFile>> parse_tree_list(std::string_view text,
                                                                     const std::string& told_by);

@@ -1,4 +1,4 @@
-// A model's files in a folder, whatever program downloaded them, and what is known of the copy.
+// A model's files in a folder, whatever program downloaded them, and the record of the copy.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the layouts of models have in common: small files that describe others, and the choice of files.
+// Shared by the layouts of models: small files that describe others, and the choice of files.
 #pragma once
 
 #include <optional>

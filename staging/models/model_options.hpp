@@ -1,4 +1,4 @@
-// A model as a dataset: what the user says of it.
+// A model as a dataset, as the user configures it.
 #pragma once
 
 #include <string>

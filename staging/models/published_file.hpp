@@ -1,4 +1,4 @@
-// What its publisher says of a file.
+// A file's digest and size as its publisher states them.
 #pragma once
 
 #include <string>

@@ -21,8 +21,8 @@ struct ModelFault {
 };
 
 // The first faults of the files that `entries` names in the tree, in the order of their paths; empty if there
-// are none. An index whose files are all absent is none: someone chose another form of the model. Fails if a
-// file can't be read.
+// are none. An index whose files are all absent is none: the download was of another form of the model. Fails
+// if a file can't be read.
 Result<std::vector<ModelFault>> find_model_faults(const Tree& tree, const Entries& entries,
                                                   const StopFlag& stop);
 

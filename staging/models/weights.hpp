@@ -9,7 +9,7 @@
 namespace spark::staging {
 
 struct Weights {
-  // What is wrong with the file, "it ends within its header"; empty if nothing is.
+  // The file's fault, "it ends within its header"; empty if it has none.
   std::string fault;
   // Of a model in several files of GGUF: this one's number, from 1 on, and how many there are.
   unsigned part = 1, parts = 1;

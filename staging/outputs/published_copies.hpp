@@ -19,7 +19,7 @@
 
 namespace spark::staging {
 
-// What else is in such a folder.
+// The other entries of such a folder.
 struct NotListed {
   std::vector<UnreadableCopy> unreadable;  // with manifests that can't be read
   std::vector<std::string> unknown;        // without one that counts: a person may have copied them

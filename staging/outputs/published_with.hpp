@@ -1,4 +1,4 @@
-// What a published checkpoint has of its source.
+// Compares a published checkpoint with its source.
 #pragma once
 
 #include <filesystem>

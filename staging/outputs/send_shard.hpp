@@ -31,8 +31,8 @@ struct SentShard {
   std::string replaced_by{};
 };
 
-// What this host knows of a publication. If another host made it, that is the time of its own shard alone,
-// and nothing once its source is gone.
+// A publication, as far as this host knows it. If another host made it, this host knows only the time of its
+// own shard, and nothing once its source is gone.
 PublishedShards published_shards(const Joined& joined, const OwnShard& own);
 
 // Sends this host's shard, and publishes the checkpoint if those of all `nodes` are there. While another host

@@ -78,7 +78,8 @@ class ViewMap {
   static void withdraw_all(const SystemRoot& root, const std::filesystem::path& state_dir,
                            const std::string& dataset, std::uint64_t own);
 
-  // For whoever decides that nothing more arrives: what is missing fails, for good. Not once it is published.
+  // For the caller that decides that nothing more arrives: missing units fail, for good. Not once it is
+  // published.
   void set_failed(const std::string& reason);
 
   // For the view.

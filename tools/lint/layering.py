@@ -1,18 +1,49 @@
-"""The allowed includes between folders: the table of docs/architecture.md, without cycles."""
+"""The allowed includes. Between the top folders: the table of docs/architecture.md. Between deeper ones: the libraries that a
+folder's CMakeLists.txt links, with those that these show (PUBLIC). Without cycles."""
 import re
 
 import sources
 
 
 def rooms_of(page):
-    """Folder -> its allowed includes of our headers: folders, folders of a folder ("X/*"), or single headers. Its own are
-    always allowed."""
-    rows = re.findall(r"^\| `([a-z_/]+)/` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
+    """Top folder -> what it may use of others besides base: folders with all below them, or single headers."""
+    rows = re.findall(r"^\| `([a-z_]+)/` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
     return {room: [one.strip() for one in allowed.split(",") if one.strip()] for room, allowed in rows}
 
 
-# A path belongs to the longest folder in the table that it starts with.
+_CALL = re.compile(r"(spark_library|add_executable|add_library|target_link_libraries)\(\s*([\w-]+)([^()]*)\)")
+
+
+def links_of(cmake_lists):
+    """Folder -> folders that it links, from {folder: text of its CMakeLists.txt}. A line `# May include: FOLDER` adds one whose
+    library links this one. A spark_program() is its main file alone, which may use all."""
+    place, direct, shown, more = {}, {folder: set() for folder in cmake_lists}, {}, {}
+    for folder, text in cmake_lists.items():
+        more[folder] = {one for line in re.findall(r"^# May include: (.*)$", text, re.MULTILINE) for one in line.split(", ")}
+        for call, name, body in _CALL.findall(re.sub(r"#[^\n]*", "", text)):
+            if call != "target_link_libraries":
+                place[name] = folder
+            direct[folder] |= set(re.findall(r"\bspark_\w+", body))
+            public = re.search(r"\bPUBLIC\b(.*?)(?:\bPRIVATE\b|$)", body, re.DOTALL)
+            shown.setdefault(name, set()).update(re.findall(r"\bspark_\w+", public.group(1)) if public else ())
+    top = {name: folder.split("/")[0] for name, folder in place.items()}
+    links = {}
+    for folder, libraries in direct.items():
+        own, found, left = folder.split("/")[0], set(), list(libraries)
+        while left:
+            library = left.pop()
+            if library in found:
+                continue
+            found.add(library)
+            # Another top folder's library shows its own folder's, and not what that uses of others.
+            left += [one for one in shown.get(library, ()) if top.get(library) in (own, top.get(one))]
+        links[folder] = ({place[one] for one in found if one in place} | more[folder]) - {folder}
+    return links
+
+
 ALLOWED = rooms_of((sources.ROOT / "docs/architecture.md").read_text())
+_LISTS = {path.parent.relative_to(sources.ROOT).as_posix(): path.read_text() for path in sources.files("CMakeLists.txt")}
+LINKED = links_of({folder: text for folder, text in _LISTS.items() if folder.split("/")[0] in ALLOWED and not folder.startswith("tests")})
 # A program's main file, and tests, may use all folders.
 ASSEMBLES = re.compile(r"(?:cli|daemon)/main\.cpp|tests/.*")
 
@@ -52,11 +83,20 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MUL
 
 
 def room_of(path):
-    return max((room for room in ALLOWED if path.startswith(room + "/")), key=len, default=None)
+    """A path belongs to the deepest folder with a CMakeLists.txt."""
+    return max((room for room in LINKED if path.startswith(room + "/")), key=len, default=None)
 
 
-def _is_allowed(room, other, header):
-    return any(one in (other, header) or (one.endswith("/*") and other.rpartition("/")[0] == one[:-2]) for one in ALLOWED[room])
+def why_not(room, other, header):
+    """Why the folder may not include the header of the other; empty if it may."""
+    top = room.split("/")[0]
+    fits = [one for one in ("base", *ALLOWED[top]) if header == one or header.startswith(one + "/")]
+    if other.split("/")[0] != top and not fits:
+        return f"{top}/ may use {', '.join(('base', *ALLOWED[top]))} (docs/architecture.md)"
+    # A single header that the table names has no library, or is used without it.
+    if other in LINKED[room] or header in fits:
+        return ""
+    return f"its CMakeLists.txt links {', '.join(sorted(LINKED[room])) or 'nothing of ours'}"
 
 
 def includes_of(text):
@@ -75,9 +115,8 @@ def _ours(path, header):
         if path.startswith("tests/") and (header.startswith("tests/") or "/" not in header):
             return None  # a test's helper
         return f'"{header}" is in no room of ours: write the path from the top folder, or <> for an outside header'
-    if ASSEMBLES.fullmatch(path) or _is_allowed(room, other, header):
-        return None
-    return f'{room}/ may not include "{header}": it may use {", ".join(ALLOWED[room]) or "nothing of ours"}'
+    reason = "" if ASSEMBLES.fullmatch(path) else why_not(room, other, header)
+    return f'{room}/ may not include "{header}": {reason}' if reason else None
 
 
 def _outside(path, header):

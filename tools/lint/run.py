@@ -35,7 +35,7 @@ def _tool(arguments, paths):
 
 
 def self_test():
-    found = unittest.defaultTestLoader.loadTestsFromNames(["test_lint", "test_paths"])
+    found = unittest.defaultTestLoader.loadTestsFromNames(["test_layering", "test_lint", "test_paths"])
     result = unittest.TextTestRunner(stream=sys.stderr, verbosity=0).run(found)
     return [str(case) for case, _ in result.failures + result.errors]
 

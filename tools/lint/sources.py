@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("base", "nvmetcp", "staging", "fleet", "bench", "daemon", "host", "doctor", "cli", "slurm", "csi", "tests", "tools", "units", "debian",
+ROOMS = ("base", "nvmetcp", "staging", "fleet", "bench", "daemon", "migration", "doctor", "cli", "slurm", "csi", "tests", "tools", "units", "debian",
          "configs", "docs", "cmake")
 
 

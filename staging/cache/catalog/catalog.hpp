@@ -66,7 +66,7 @@ struct Reservation {
   std::uint64_t task = 0;  // number of its staging in the daemon's count
 };
 
-// What a dataset's newest copy was made from.
+// The source of a dataset's newest copy.
 struct CopiedFrom {
   std::string source, file_system;  // see ManifestHeader
   bool had_files = false;           // or symlinks
@@ -109,7 +109,7 @@ class Catalog {
   Result<> touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
                  std::uint64_t source_generation = 0, const std::string& definition = {});
   Result<> note_source(const std::string& dataset, std::uint64_t generation, const SourceState& source);
-  // What evicting the row frees, while later generations share a part of its content.
+  // The bytes that evicting the row frees, while later generations share a part of its content.
   Result<> set_allocated(const std::string& dataset, std::uint64_t generation, Bytes allocated);
   Result<> set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at);
 

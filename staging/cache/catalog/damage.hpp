@@ -1,4 +1,4 @@
-// What is known about damage in the copies of a dataset. Damage belongs to files, and a dataset's copies
+// Known damage in the copies of a dataset. Damage belongs to files, and a dataset's copies
 // share files: once damage was found, each copy is suspect that was not read back since, or made since
 // without suspect files. The copy in progress is one of them.
 //

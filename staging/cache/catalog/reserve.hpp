@@ -25,11 +25,12 @@ class Reserve {
  public:
   explicit Reserve(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}
   Reserve(Reserve&&) = default;
-  // Takes back what was given up, as much as there is. The catalog should be closed by then.
+  // Reserves again what was freed, as far as there is space. The catalog should be closed by then.
   ~Reserve();
 
-  // What `work` returns; if a drive has refused a write of it, what it then returns with the reserve. Not
-  // before: what fills the drive would take this too. Nor if there is no room for data.
+  // Returns the result of `work`; if a drive has refused a write of it, that of a second call, with the
+  // reserve freed. It is not freed before, as whatever fills the drive would take it too; nor if there is no
+  // room for data.
   template <class Work>
   std::invoke_result_t<Work> with(const Work& work) {
     auto done = work();

@@ -1,4 +1,4 @@
-// What an interrupted move of a cache has left in the new folder.
+// The remains of an interrupted move of a cache, in the new folder.
 #pragma once
 
 #include <chrono>

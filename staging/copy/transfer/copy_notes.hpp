@@ -1,4 +1,4 @@
-// What a copy's user has to know about some of its entries: one warning for each kind.
+// Notes for a copy's user about some of its entries: one warning for each kind.
 #pragma once
 
 #include <array>

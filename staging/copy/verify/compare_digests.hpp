@@ -18,7 +18,7 @@
 
 namespace spark::staging {
 
-// What one reading of a file has found.
+// The findings of one reading of a file.
 struct FileSums {
   std::string sha256;  // empty if it was not computed
   Digest content;      // as in a manifest
