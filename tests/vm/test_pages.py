@@ -87,6 +87,7 @@ def without_a_cache(house):
 
 
 def test_the_page_on_changes_works_as_written(house):
+    house.empty_cache()
     house.product.sh("stage images small", 120)
     house.host.sh("mkdir -p /data")
     typed = {}

@@ -70,6 +70,8 @@ LINES_ELSEWHERE = {
     "sudo systemctl enable --now tlshd": ("tests/vm/test_tls.py", "shaking", "systemctl start tlshd"),
     "sudo spark-stage host new-identity": (HERE, "test_a_clone_gets_an_identity_of_its_own", "host new-identity"),
     "sudo make install": ("tests/install/install_test.py", "install", '"cmake", "--install"'),
+    "srun --stage=imagenet:now python train.py": (
+        "tests/slurm/test_live.py", "test_a_task_begins_at_once_and_reads_what_arrives", '"--stage=imagenet:now"'),
     "make try": (
         "tests/api/test_simulation.py", "test_make_try_shows_the_example_and_leaves_nothing_behind", "tools/try.py"),
     "make demo": (HERE, "test_the_demo_completes", '"demo"'),
