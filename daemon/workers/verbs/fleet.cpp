@@ -123,9 +123,8 @@ void use_addresses(FleetMembers& members, const fleet::FoundNames& found) {
   }
 }
 
-std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
-                                      fleet::NameService& names) {
-  std::vector<fleet::JobNode> all;
+fleet::FoundNames add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
+                            fleet::NameService& names) {
   std::set<std::string> known = addresses_to_listen(members);
   for (const fleet::PeerAddress& peer : members.peers) {
     known.insert(peer.name);
@@ -134,24 +133,19 @@ std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<s
   std::vector<std::string> unknown;
   for (const std::string& node : nodes)
     if (!known.contains(node)) unknown.push_back(node);
-  const auto found = names.find(unknown, kResolving);
-  for (const std::string& node : nodes) {
-    const auto there = known.insert(node).second ? found.find(node) : found.end();
-    const auto addresses = there == found.end() ? std::vector<std::string>() : there->second;
-    all.push_back({node, addresses});
-    std::ranges::sort(all.back().addresses);  // a name service may rotate them
-    if (addresses.empty()) continue;
+  auto found = names.find(unknown, kResolving);
+  for (auto& [node, addresses] : found) {
     const bool is_known = std::ranges::any_of(addresses, [&](const std::string& address) {
       return known.contains(address) || !fleet::interface_of(address).empty();
     });
-    if (is_known) continue;
     fleet::PeerAddress peer{node, {}};
     for (const std::string& address : addresses)
       peer.endpoints.push_back({address, members.listen.front().port});
     known.insert(addresses.begin(), addresses.end());
-    members.peers.push_back(std::move(peer));
+    std::ranges::sort(addresses);  // a name service may rotate them
+    if (!is_known && !addresses.empty()) members.peers.push_back(std::move(peer));
   }
-  return all;
+  return found;
 }
 
 std::filesystem::path boards_in(const std::filesystem::path& state_dir) {
@@ -183,16 +177,7 @@ bool is_fresh(const std::filesystem::path& path) {
 std::string line_of(const std::string& name, const std::vector<std::string>& addresses) {
   std::string line = name;
   for (const std::string& address : addresses) line += " " + address;
-  return line + "\n";
-}
-
-std::vector<fleet::JobNode> names_in(const std::filesystem::path& path) {
-  std::vector<fleet::JobNode> names;
-  for (const std::string& line : lines_of(path)) {
-    const auto words = split(line, ' ');
-    names.push_back({std::string(words.front()), std::vector<std::string>(words.begin() + 1, words.end())});
-  }
-  return names;
+  return line;
 }
 
 }  // namespace
@@ -214,26 +199,26 @@ std::set<std::string> silent_peers(const std::filesystem::path& boards) {
 
 void note_found(const std::filesystem::path& boards, const fleet::FoundNames& found) {
   std::string lines;
-  for (const auto& [name, addresses] : found) lines += line_of(name, addresses);
+  for (const auto& [name, addresses] : found) lines += line_of(name, addresses) + "\n";
   note(boards, kFoundFile, lines);
 }
 
 fleet::FoundNames noted_names(const std::filesystem::path& boards) {
   fleet::FoundNames found;
   if (!is_fresh(boards / kFoundFile)) return found;
-  for (fleet::JobNode& name : names_in(boards / kFoundFile)) found[name.name] = std::move(name.addresses);
+  for (const std::string& line : lines_of(boards / kFoundFile)) {
+    const auto words = split(line, ' ');
+    found[words.front()] = {words.begin() + 1, words.end()};
+  }
   return found;
 }
 
-void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::JobNode>& nodes) {
-  const std::vector<fleet::JobNode> noted = noted_nodes(boards);
+void note_nodes(const std::filesystem::path& boards, const fleet::FoundNames& nodes) {
+  const auto noted = lines_of(boards / kNodesFile);
   std::string lines;
-  for (const fleet::JobNode& node : nodes) {
-    const bool is_noted = std::ranges::any_of(noted, [&](const fleet::JobNode& one) {
-      return one.name == node.name && (node.addresses.empty() || one.addresses == node.addresses);
-    });
-    if (is_noted) continue;
-    lines += line_of(node.name, node.addresses);
+  for (const auto& [name, addresses] : nodes) {
+    const std::string line = line_of(name, addresses);
+    if (std::ranges::find(noted, line) == noted.end()) lines += line + "\n";
   }
   if (lines.empty()) return;
   std::error_code ignored;
@@ -246,8 +231,12 @@ void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::Jo
   if (file) (void)!::write(file.get(), lines.data(), lines.size());
 }
 
-std::vector<fleet::JobNode> noted_nodes(const std::filesystem::path& boards) {
-  return names_in(boards / kNodesFile);
+bool is_noted_node(const std::filesystem::path& boards, const std::string& address) {
+  const auto noted = lines_of(boards / kNodesFile);
+  return std::ranges::any_of(noted, [&](const std::string& line) {
+    const auto words = split(line, ' ');
+    return std::find(words.begin() + 1, words.end(), address) != words.end();
+  });
 }
 
 std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,

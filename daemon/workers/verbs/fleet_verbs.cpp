@@ -98,10 +98,6 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   fleet::NameService names(fleet::resolve);
   // Peers that are refused in the first moments would be counted as hosts that do not belong here.
   Neighbours neighbours(*members, names, std::chrono::milliseconds(500));
-  fleet::JobNodes nodes([boards] { return noted_nodes(boards); },
-                        [&](const std::string& name) -> Result<std::vector<std::string>> {
-                          return names.find({name}, kResolving)[name];
-                        });
   const std::string interface = fleet::interface_of(members->listen.front().address);
   fleet::ServerSettings settings{members->listen,
                                  cache->path,
@@ -120,7 +116,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   for (const fleet::AdoptedFolder& folder : settings.adopted) adopted.insert(folder.dataset);
   fleet::forget_others(settings.state_dir, adopted);
   fleet::Server server(std::move(settings), members->security, [&](const std::string& address) {
-    return neighbours.has(address) || nodes.has(address);
+    return neighbours.has(address) || is_noted_node(boards, address);
   });
   fleet::KeyWatch key(members->key_file, members->security->key());
   if (auto listening = server.listen(); !listening) return listening.take_error();
@@ -132,10 +128,6 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   const auto watch_key = [&] {
     for (; !stop; std::this_thread::sleep_for(kLook))
       if (key.is_replaced()) stop = true;
-  };
-  const auto look_up = [&] {
-    while (!stop)
-      if (!nodes.look_up_next(std::chrono::steady_clock::now())) nodes.wait_for_stranger(kLook);
   };
   const auto ask = [&] {
     json::array peers, offered;
@@ -153,7 +145,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
     }
   };
   // Only the first one waits for the cache's drive, which may not keep an old key in use.
-  std::array threads{start_thread(look), start_thread(watch_key), start_thread(look_up), start_thread(ask)};
+  std::array threads{start_thread(look), start_thread(watch_key), start_thread(ask)};
   auto served = server.run(stop);
   stop = true;
   for (auto& thread : threads)
