@@ -92,6 +92,20 @@ std::vector<std::string> get_strings(const json::object& object, std::string_vie
   return texts;
 }
 
+std::vector<std::reference_wrapper<const json::object>> objects_in(const json::object& object,
+                                                                   std::string_view key) {
+  std::vector<std::reference_wrapper<const json::object>> objects;
+  const json::array* array = get_array(object, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if (const json::object* one = (*array)[i].if_object()) objects.emplace_back(*one);
+  }
+  return objects;
+}
+
+json::value or_null(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(text);
+}
+
 json::object to_json(const Error& error) {
   json::object object{{"kind", to_string(error.kind)}, {"what", error.what}, {"hint", error.hint}};
   if (error.is_away) object["is_away"] = true;

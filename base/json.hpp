@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,18 @@ const json::object* get_object(const json::object& object, std::string_view key)
 const json::array* get_array(const json::object& object, std::string_view key);
 // The strings in an array; none if it is absent.
 std::vector<std::string> get_strings(const json::object& object, std::string_view key);
+// The objects in an array, without what else is in it; none if it is absent. They are parts of `object`.
+std::vector<std::reference_wrapper<const json::object>> objects_in(const json::object& object,
+                                                                   std::string_view key);
+std::vector<std::reference_wrapper<const json::object>> objects_in(const json::object&& object,
+                                                                   std::string_view key) = delete;
+
+// null instead of no value, or of an empty text.
+template <class T>
+json::value or_null(const std::optional<T>& value) {
+  return value ? json::value(*value) : json::value(nullptr);
+}
+json::value or_null(const std::string& text);
 
 // {"kind", "what", "hint"}
 json::object to_json(const Error& error);

@@ -70,15 +70,6 @@ Result<json::object> find_allowed(const json::object& config, const Publication&
               "an administrator adds it under '" + wanted.section() + "' on every node");
 }
 
-std::vector<json::object> objects_in(const json::object& object, const char* key) {
-  std::vector<json::object> found;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if (const json::object* one = (*array)[i].if_object()) found.push_back(*one);
-  }
-  return found;
-}
-
 Result<std::optional<Copy>> copy_in(const json::object& event) {
   const json::object* result = get_object(event, "result");
   const json::array* datasets = result == nullptr ? nullptr : get_array(*result, "datasets");

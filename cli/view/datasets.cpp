@@ -81,12 +81,8 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
                      " of it is here, reads of the rest wait");
     if (const std::string doubt = doubt_in_words(dataset); !doubt.empty()) table.add_note(doubt);
     if (const std::string origin = origin_in_words(dataset); !origin.empty()) table.add_note(origin);
-    const json::array* leases = get_array(dataset, "leases");
-    if (leases == nullptr) continue;
-    for (const json::value& lease : *leases) {
-      if (!lease.is_object()) continue;
-      table.add_note(lease_in_words(lease.get_object(), get_array(dataset, "wanted_by"), now));
-    }
+    for (const json::object& lease : objects_in(dataset, "leases"))
+      table.add_note(lease_in_words(lease, get_array(dataset, "wanted_by"), now));
   }
   table.print(out, terminal);
 }

@@ -130,11 +130,8 @@ void print_offers(std::ostream& out, const Terminal& terminal, const json::array
 }
 
 std::vector<std::string> texts_in(const json::object& object, std::string_view key) {
-  std::vector<std::string> all;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if ((*array)[i].is_string()) all.push_back(printable(std::string((*array)[i].get_string())));
-  }
+  std::vector<std::string> all = get_strings(object, key);
+  for (std::string& text : all) text = printable(text);
   return all;
 }
 

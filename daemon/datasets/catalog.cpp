@@ -119,9 +119,8 @@ Result<std::vector<std::string>> Catalog::names() const {
   const auto catalog = known();
   if (!catalog) return catalog.take_error();
   std::vector<std::string> names;
-  for (const json::value& row : *get_array(**catalog, "datasets")) {
-    names.push_back(get_string(row.as_object(), "name").value_or(""));
-  }
+  for (const json::object& row : objects_in(**catalog, "datasets"))
+    names.push_back(get_string(row, "name").value_or(""));
   return names;
 }
 
@@ -129,13 +128,10 @@ std::vector<json::object> Catalog::generations_of(const std::string& dataset) co
   std::vector<json::object> copies;
   const auto catalog = known();
   if (!catalog) return copies;
-  for (const json::value& value : *get_array(**catalog, "datasets")) {
-    const json::object& row = value.as_object();
+  for (const json::object& row : objects_in(**catalog, "datasets")) {
     if (get_string(row, "name") != dataset) continue;
     copies.push_back(row);
-    const json::array* older = get_array(row, "older");
-    for (std::size_t i = 0; older != nullptr && i < older->size(); ++i)
-      copies.push_back((*older)[i].as_object());
+    for (const json::object& one : objects_in(row, "older")) copies.push_back(one);
   }
   return copies;
 }

@@ -143,9 +143,7 @@ void count(Totals& totals, const Task& task, const Outcome& ended) {
       totals.peer_bytes += bytes_of(*from, "peers");
     totals.copied_seconds += get_double(*ended, "seconds").value_or(0);
   }
-  const json::array* evicted = get_array(*ended, "evicted");
-  for (std::size_t i = 0; evicted != nullptr && i < evicted->size(); ++i) {
-    const json::object& one = (*evicted)[i].as_object();
+  for (const json::object& one : objects_in(*ended, "evicted")) {
     log_eviction(task, one);
     ++totals.evicted_for_room;
     totals.evicted_for_room_bytes += bytes_of(one, "bytes");

@@ -304,9 +304,8 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
   if (!found) why_not = found.error().message();
   if (!found) log::survived(found.error());
   std::vector<Earlier> earlier;
-  const json::array* views = found ? get_array(*found, "views") : nullptr;
-  for (std::size_t i = 0; views != nullptr && i < views->size(); ++i) {
-    const json::object& one = (*views)[i].as_object();
+  const json::object answer = found ? std::move(*found) : json::object();
+  for (const json::object& one : objects_in(answer, "views")) {
     const auto view = std::make_shared<View>();
     view->number = static_cast<std::uint64_t>(get_int(one, "view").value_or(0));
     auto descriptor = descriptors.extract(view->name());

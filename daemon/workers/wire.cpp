@@ -90,7 +90,7 @@ json::object to_json(const staging::CopyProgress& progress) {
                       {"files_total", progress.files_total},
                       {"bytes_per_second", progress.bytes_per_second},
                       {"seconds", progress.seconds},
-                      {"eta_s", progress.eta_s ? json::value(*progress.eta_s) : json::value(nullptr)},
+                      {"eta_s", or_null(progress.eta_s)},
                       {"bottleneck", progress.bottleneck},
                       {"bytes_from", json::object{{"volume", progress.bytes_from_volume},
                                                   {"peers", progress.bytes_from_peers}}}};

@@ -29,17 +29,14 @@ void tell_next(Context& context, const std::string& path, const std::string& las
 }
 
 void print_copies(Context& context, const json::object& done, const char* key, const std::string& what) {
-  const json::array* copies = get_array(done, key);
-  for (std::size_t i = 0; copies != nullptr && i < copies->size(); ++i) {
-    const json::object& one = (*copies)[i].as_object();
+  for (const json::object& one : objects_in(done, key)) {
     say(context, printable(get_string(one, "name").value_or("")) + ": " + what + ", " + size_in(one));
   }
 }
 
 void warn_of(Context& context, const json::object& done, const char* key, const std::string& begin) {
-  const json::array* sentences = get_array(done, key);
-  for (std::size_t i = 0; sentences != nullptr && i < sentences->size(); ++i)
-    warn(context, "spark-stage: " + begin + std::string((*sentences)[i].as_string()));
+  for (const std::string& sentence : get_strings(done, key))
+    warn(context, "spark-stage: " + begin + sentence);
 }
 
 void print_move(Context& context, const json::object& moved) {

@@ -38,8 +38,7 @@ Result<int> drop(Context& context, const DropOptions& options) {
   } else if (rows == nullptr || rows->empty()) {
     context.out << "Nothing is staged - there is nothing to drop.\n";
   } else {
-    for (const json::value& row : *rows)
-      if (row.is_object()) say(context, in_words(row.get_object()));
+    for (const json::object& row : objects_in(*result, "datasets")) say(context, in_words(row));
   }
   return 0;
 }

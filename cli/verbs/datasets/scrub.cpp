@@ -31,11 +31,10 @@ std::string verdict(const json::object& row) {
 }
 
 // Damage outweighs a copy that could not be read at all.
-int exit_status_of(const json::array& rows) {
+int exit_status_of(const json::object& result) {
   const auto has = [&](const auto& condition) {
-    return std::any_of(rows.begin(), rows.end(), [&](const json::value& row) {
-      return row.is_object() && condition(get_string(row.get_object(), "state"));
-    });
+    return std::ranges::any_of(objects_in(result, "datasets"),
+                               [&](const json::object& row) { return condition(get_string(row, "state")); });
   };
   if (has([](const auto& state) { return state == "failed"; })) return exit_status(Errc::Mismatch);
   return has([](const auto& state) { return !state; }) ? exit_status(Errc::Failed) : 0;
@@ -54,11 +53,9 @@ Result<int> scrub(Context& context, const std::vector<std::string>& datasets, bo
   } else if (rows == nullptr || rows->empty()) {
     context.out << "Nothing is staged - there is nothing to scrub.\n";
   } else {
-    for (const json::value& row : *rows) {
-      if (row.is_object()) say(context, verdict(row.get_object()));
-    }
+    for (const json::object& row : objects_in(*result, "datasets")) say(context, verdict(row));
   }
-  return rows == nullptr ? 0 : exit_status_of(*rows);
+  return exit_status_of(*result);
 }
 
 void add_scrub(App& app) {

@@ -36,10 +36,8 @@ asio::awaitable<void> KnownCheckpoints::load() {
   const auto answer =
       co_await context_.runner.ask(subject(), "recorded", std::move(folder), context_.timings.record);
   if (!answer) co_return log::survived(answer.error());
-  const json::array* records = get_array(*answer, "records");
   const json::object* own = nullptr;
-  for (std::size_t i = 0; records != nullptr && i < records->size(); ++i) {
-    const json::object& record = (*records)[i].as_object();
+  for (const json::object& record : objects_in(*answer, "records")) {
     if (get_string(record, "file") == file()) own = &record;
   }
   const json::object* content = own == nullptr ? nullptr : get_object(*own, "content");

@@ -96,13 +96,10 @@ double rate(Bytes bytes, double seconds) {
 
 json::object staged_to_json(const staging::Staged& staged) {
   const staging::CopyReport& report = staged.report;
-  json::array skipped, warnings, evicted, blocked_by;
-  for (const std::string& name : report.skipped) skipped.emplace_back(name);
-  for (const std::string& warning : report.warnings) warnings.emplace_back(warning);
+  json::array evicted;
   for (const staging::Evicted& one : staged.evicted) {
     evicted.push_back(json::object{{"name", one.dataset}, {"bytes", one.bytes}});
   }
-  for (const std::string& dataset : staged.blocked_by) blocked_by.emplace_back(dataset);
   const Bytes taken_over = report.resumed_bytes + report.unchanged_bytes;
   const bool cached = staged.served_from == staging::ServedFrom::Cache;
   json::object result{
@@ -125,14 +122,14 @@ json::object staged_to_json(const staging::Staged& staged) {
             cached ? 0 : report.bytes - std::min(report.bytes, taken_over + report.bytes_from_peers)},
            {"peers", report.bytes_from_peers}}},
       {"unchanged_bytes", report.unchanged_bytes},
-      {"skipped", std::move(skipped)},
+      {"skipped", json::value_from(report.skipped)},
       {"outside_links", report.outside_links},
       {"copied_links", report.copied_links},
-      {"warnings", std::move(warnings)},
+      {"warnings", json::value_from(report.warnings)},
       {"evicted", std::move(evicted)},
       {"held", staged.is_held},
       {"reserved", staged.is_reserved},
-      {"blocked_by", std::move(blocked_by)}};
+      {"blocked_by", json::value_from(staged.blocked_by)}};
   add_model(staged.model, result);
   return result;
 }
@@ -162,19 +159,11 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
     source.hold = get_string(*hold, "id").value_or("");
   read_volume(request, source);
   source.answers_for = ::getppid();  // the daemon: it knows whether this copy resumes later
-  if (const json::array* patterns = get_array(request, "exclude")) {
-    for (const json::value& pattern : *patterns) source.exclude.emplace_back(pattern.as_string());
-  }
-  if (const json::array* prefetching = get_array(request, "prefetching")) {
-    for (const json::value& dataset : *prefetching) source.prefetching.emplace_back(dataset.as_string());
-  }
-  if (const json::array* in_use = get_array(request, "in_use")) {
-    for (const json::value& one : *in_use) {
-      source.in_use.push_back(
-          {get_string(one.as_object(), "dataset").value_or(""),
-           static_cast<std::uint64_t>(get_int(one.as_object(), "generation").value_or(0))});
-    }
-  }
+  source.exclude = get_strings(request, "exclude");
+  source.prefetching = get_strings(request, "prefetching");
+  for (const json::object& one : objects_in(request, "in_use"))
+    source.in_use.push_back(
+        {get_text(one, "dataset"), static_cast<std::uint64_t>(get_int(one, "generation").value_or(0))});
   source.model = model_of(request);
   const auto open = open_cache_to_stage(request);
   if (!open) return open.take_error();

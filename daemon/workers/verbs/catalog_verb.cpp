@@ -34,7 +34,7 @@ json::object row_to_json(const staging::DatasetRow& row) {
       {"state", row.is_evicting ? "evicting"
                 : is_failed     ? "failed"
                                 : "ready"},
-      {"reason", reason.empty() ? json::value(nullptr) : json::value(reason)},
+      {"reason", or_null(reason)},
       {"doubtful", row.is_doubtful},
       {"source_generation", row.source_generation},
       {"definition", row.definition},
@@ -175,19 +175,15 @@ Result<json::object> move_cache_verb(const json::object& request, const Progress
                                                                  : staging::LastCopies::Brought;
   auto moved = staging::relocate(*config, to, options, SystemClock(), hooks, kNeverStopped, last);
   if (!moved) return moved.take_error();
-  json::array left, kept;
-  for (std::string& why : moved->left) left.emplace_back(std::move(why));
-  for (std::string& why : moved->kept) kept.emplace_back(std::move(why));
-  return json::object{
-      {"how", word_of(moved->how)},
-      {"path", to.native()},
-      {"from", moved->from.empty() ? json::value(nullptr) : json::value(moved->from.native())},
-      {"datasets", moved->datasets},
-      {"bytes", moved->bytes},
-      {"left", std::move(left)},
-      {"deleted", copies_to_json(moved->deleted)},
-      {"kept", std::move(kept)},
-      {"brought", copies_to_json(moved->brought)}};
+  return json::object{{"how", word_of(moved->how)},
+                      {"path", to.native()},
+                      {"from", or_null(moved->from.native())},
+                      {"datasets", moved->datasets},
+                      {"bytes", moved->bytes},
+                      {"left", json::value_from(moved->left)},
+                      {"deleted", copies_to_json(moved->deleted)},
+                      {"kept", json::value_from(moved->kept)},
+                      {"brought", copies_to_json(moved->brought)}};
 }
 
 // {"cache", "wish"?: "forget" | "delete_copies"} → {"path", "forgotten": [{"name", "bytes"}…], "deleted":
@@ -203,11 +199,10 @@ Result<json::object> reset_cache_verb(const json::object& request, const Progres
                                           : wish == "delete_copies" ? staging::Wish::DeleteCopies
                                                                     : staging::Wish::Nothing);
   if (!reset) return reset.take_error();
-  return json::object{
-      {"path", config->path.native()},
-      {"forgotten", copies_to_json(reset->forgotten)},
-      {"deleted", copies_to_json(reset->deleted)},
-      {"set_aside", reset->set_aside.empty() ? json::value(nullptr) : json::value(reset->set_aside)}};
+  return json::object{{"path", config->path.native()},
+                      {"forgotten", copies_to_json(reset->forgotten)},
+                      {"deleted", copies_to_json(reset->deleted)},
+                      {"set_aside", or_null(reset->set_aside)}};
 }
 
 }  // namespace spark::workers

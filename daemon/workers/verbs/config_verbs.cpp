@@ -12,9 +12,8 @@ Result<json::object> plan_verb(const json::object& request, const ProgressLine& 
   const auto wanted = text ? config::parse(*text, file) : config::load(file);
   if (!wanted) return wanted.take_error();
   std::vector<config::InForce> in_force;
-  const json::array* volumes = get_array(request, "volumes");
-  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i)
-    in_force.push_back(config::in_force_from_json((*volumes)[i].as_object()));
+  for (const json::object& volume : objects_in(request, "volumes"))
+    in_force.push_back(config::in_force_from_json(volume));
   const json::object* before = get_object(request, "config");
   config::Plan plan;
   plan.volumes = config::plan_volumes(in_force, *wanted);

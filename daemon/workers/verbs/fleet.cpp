@@ -61,9 +61,7 @@ std::set<std::string> addresses_to_listen(const FleetMembers& members) {
 
 Result<FleetMembers> fleet_members_of(const json::object& object) {
   FleetMembers members;
-  const json::array* listen = get_array(object, "listen");
-  for (std::size_t i = 0; listen != nullptr && i < listen->size(); ++i)
-    members.listen.push_back(endpoint_from((*listen)[i].as_object()));
+  for (const json::object& own : objects_in(object, "listen")) members.listen.push_back(endpoint_from(own));
   if (members.listen.empty()) return fail(Errc::Invalid, "the fleet has no address to listen on");
   members.key_file = get_string(object, "key_file").value_or("");
   auto key = fleet::read_key(members.key_file);
@@ -73,18 +71,14 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
   if (!security) return security.take_error();
   members.security = std::move(*security);
   members.self = fleet::node_id(name, address_of_self(members.listen));
-  const json::array* peers = get_array(object, "peers");
-  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
-    const json::object& one = (*peers)[i].as_object();
+  for (const json::object& one : objects_in(object, "peers")) {
     fleet::PeerAddress peer{get_string(one, "name").value_or(""), {}};
-    for (const json::value& endpoint : *get_array(one, "endpoints"))
-      peer.endpoints.push_back(endpoint_from(endpoint.as_object()));
+    for (const json::object& endpoint : objects_in(one, "endpoints"))
+      peer.endpoints.push_back(endpoint_from(endpoint));
     members.peers.push_back(std::move(peer));
   }
   if (const json::object* dns = get_object(object, "dns")) members.dns = endpoint_from(*dns);
-  const json::array* nodes = get_array(object, "nodes");
-  for (std::size_t i = 0; nodes != nullptr && i < nodes->size(); ++i)
-    members.nodes.emplace_back((*nodes)[i].as_string());
+  members.nodes = get_strings(object, "nodes");
   return members;
 }
 

@@ -51,7 +51,7 @@ json::object report(const fleet::Server& server, const FleetMembers& members, Ne
   for (const fleet::Endpoint& own : members.listen)
     listen += (listen.empty() ? "" : ", ") + fleet::to_string(own);
   all["listen"] = listen;
-  all["interface"] = interface.empty() ? json::value(nullptr) : json::value(interface);
+  all["interface"] = or_null(interface);
   all["link_bytes_per_second"] = link == 0 ? json::value(nullptr) : json::value(link);
   all["limited"] = server.is_limited();
   all["peers"] = std::move(peers);
@@ -73,9 +73,7 @@ json::object shown(const fleet::Adoption& one) {
 // "adopted"?: [see adopted_to_json…]
 std::vector<fleet::AdoptedFolder> adopted_folders_of(const json::object& request) {
   std::vector<fleet::AdoptedFolder> folders;
-  const json::array* all = get_array(request, "adopted");
-  for (std::size_t i = 0; all != nullptr && i < all->size(); ++i) {
-    const json::object& one = (*all)[i].as_object();
+  for (const json::object& one : objects_in(request, "adopted")) {
     folders.push_back({get_text(one, "dataset"), get_text(one, "path"), get_strings(one, "exclude"),
                        links_from_string(get_text(one, "links")), model_of(one)});
   }
@@ -108,9 +106,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                                  upload_of(*object, link_rate(interface)),
                                  interface,
                                  link_rate(interface)};
-  const json::array* folders = get_array(request, "folders");
-  for (std::size_t i = 0; folders != nullptr && i < folders->size(); ++i)
-    settings.folders.emplace((*folders)[i].as_string());
+  for (std::string& folder : get_strings(request, "folders")) settings.folders.insert(std::move(folder));
   settings.adopted = adopted_folders_of(request);
   std::set<std::string> adopted;
   for (const fleet::AdoptedFolder& folder : settings.adopted) adopted.insert(folder.dataset);

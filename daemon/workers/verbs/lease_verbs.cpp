@@ -44,17 +44,16 @@ Result<json::object> list_leases(const OpenedCatalog& catalog, const staging::Sp
 // full drive: nothing could be evicted otherwise.
 Result<> remove_leases(const std::filesystem::path& state_dir, const staging::SpareLeases& spare,
                        const json::object& request) {
-  const json::array* ids = get_array(request, "ids");
-  if (ids == nullptr) return {};
+  const std::vector<std::string> ids = get_strings(request, "ids");
   Result<> all = staging::Reserve({state_dir}).with([&]() -> Result<> {
     const auto catalog = staging::Catalog::open(state_dir, staging::IfMissing::Fail);
     Result<> removed = catalog ? Result<>() : fail(catalog.error());
-    for (const json::value& id : *ids)
-      if (removed) removed = (*catalog)->remove_lease(std::string(id.as_string())).map([](Change) {});
+    for (const std::string& id : ids)
+      if (removed) removed = (*catalog)->remove_lease(id).map([](Change) {});
     return removed;
   });
-  for (const json::value& id : *ids)
-    if (auto removed = spare.remove(std::string(id.as_string())); all) all = std::move(removed);
+  for (const std::string& id : ids)
+    if (auto removed = spare.remove(id); all) all = std::move(removed);
   return all;
 }
 
@@ -108,9 +107,7 @@ Result<json::object> lease_verb(const json::object& request, const ProgressLine&
 Result<json::object> jobs_here_verb(const json::object& /*request*/, const ProgressLine& /*progress*/) {
   const auto jobs = staging::slurm_jobs_here(SystemRoot{});
   if (!jobs) return jobs.take_error();
-  json::array ids;
-  for (const std::string& id : *jobs) ids.emplace_back(id);
-  return json::object{{"slurm", std::move(ids)}};
+  return json::object{{"slurm", json::value_from(*jobs)}};
 }
 
 // {"user"} → {"uid"}. May query a directory server.

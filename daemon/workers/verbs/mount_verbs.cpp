@@ -225,10 +225,7 @@ Result<json::object> guard_verb(const json::object& request, const ProgressLine&
 // {"records", "keep": mount points} → {}
 Result<json::object> remove_guards_verb(const json::object& request, const ProgressLine& /*progress*/) {
   std::set<std::filesystem::path> keep;
-  if (const json::array* points = get_array(request, "keep")) {
-    for (const json::value& point : *points)
-      if (const json::string* path = point.if_string()) keep.emplace(std::string_view(*path));
-  }
+  for (const std::string& point : get_strings(request, "keep")) keep.insert(point);
   return mounts::remove_guards(get_string(request, "records").value_or(""), keep).map([] {
     return json::object{};
   });

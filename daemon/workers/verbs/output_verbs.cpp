@@ -65,9 +65,6 @@ double rate_of(const staging::CopyReport& report) {
 }
 
 json::object report_to_json(const staging::CopyReport& report, const std::filesystem::path& path) {
-  json::array skipped, warnings;
-  for (const std::string& name : report.skipped) skipped.emplace_back(name);
-  for (const std::string& warning : report.warnings) warnings.emplace_back(warning);
   return {{"state", "ready"},
           {"path", present_path(path).native()},  // it may be held_path() of the folder
           {"served_from", report.unchanged ? "unchanged" : "copied"},
@@ -78,8 +75,8 @@ json::object report_to_json(const staging::CopyReport& report, const std::filesy
           {"hash", report.hash},
           {"memfree_drop_bytes", report.memfree_drop_bytes},
           {"resumed_bytes", report.resumed_bytes},
-          {"skipped", std::move(skipped)},
-          {"warnings", std::move(warnings)}};
+          {"skipped", json::value_from(report.skipped)},
+          {"warnings", json::value_from(report.warnings)}};
 }
 
 // A copy on a volume is read on other hosts, where such a link leads nowhere.
