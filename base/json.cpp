@@ -54,6 +54,10 @@ std::optional<std::int64_t> get_int(const json::object& object, std::string_view
   return number;
 }
 
+std::uint64_t get_count(const json::object& object, std::string_view key) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
+}
+
 std::optional<double> get_double(const json::object& object, std::string_view key) {
   const json::value* value = object.if_contains({key.data(), key.size()});
   if (value == nullptr) return std::nullopt;

@@ -22,6 +22,7 @@ Result<json::object> parse_json_object(std::string_view text);
 std::optional<std::string> get_string(const json::object& object, std::string_view key);
 std::string get_text(const json::object& object, std::string_view key);  // a string; empty instead of none
 std::optional<std::int64_t> get_int(const json::object& object, std::string_view key);
+std::uint64_t get_count(const json::object& object, std::string_view key);  // 0 instead of none, or of less
 std::optional<double> get_double(const json::object& object, std::string_view key);
 std::optional<bool> get_bool(const json::object& object, std::string_view key);
 const json::object* get_object(const json::object& object, std::string_view key);

@@ -11,7 +11,7 @@ std::vector<std::string> output_names(Context& context) {
   const auto configured = call(*context.client, {"GET", "/v1/outputs", {}});
   if (!configured) return names;
   for (const json::object& output : objects_in(*configured, "outputs"))
-    names.push_back(get_string(output, "name").value_or(""));
+    names.push_back(get_text(output, "name"));
   return names;
 }
 

@@ -59,7 +59,7 @@ std::set<std::string> running_jobs(Context& context) {
   const auto answer = call(*context.client, {"GET", "/v1/jobs", ""});
   if (!answer) return ids;
   for (const json::object& job : objects_in(*answer, "jobs"))
-    if (get_string(job, "state") == "running") ids.insert(get_string(job, "id").value_or(""));
+    if (get_string(job, "state") == "running") ids.insert(get_text(job, "id"));
   return ids;
 }
 

@@ -28,13 +28,11 @@ void warn_of_room(Context& context, const config::Config& config) {
   const auto watched = call(*context.client, {"GET", "/v1/outputs", ""});
   if (!watched) return;
   for (const json::object& row : objects_in(*watched, "outputs")) {
-    const auto one = config.outputs.find(get_string(row, "name").value_or(""));
+    const auto one = config.outputs.find(get_text(row, "name"));
     if (one == config.outputs.end() || one->second.keep == 0) continue;
-    const auto number = [&row](const char* key) {
-      return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(row, key).value_or(0)));
-    };
     const config::Output& output = one->second;
-    const Bytes size = number("newest_bytes") * std::max(1U, output.nodes), room = number("volume_bytes");
+    const Bytes size = get_count(row, "newest_bytes") * std::max(1U, output.nodes),
+                room = get_count(row, "volume_bytes");
     if (room == 0 || (output.keep + 1) * size <= room) continue;
     warn(context, "spark-stage: output " + output.name + ": keep: " + std::to_string(output.keep) +
                       " needs room for " + std::to_string(output.keep + 1) + " checkpoints of " +

@@ -36,7 +36,7 @@ bool clock_is_synchronised() {
 Result<Bytes> read_beginning(const std::string& device) {
   const auto answer = call_bounded(kOneLook, [&] { return doctor::read_beginning(device); });
   if (!answer) return answer.take_error();
-  return static_cast<Bytes>(get_int(*answer, "bytes").value_or(0));
+  return get_count(*answer, "bytes");
 }
 
 Result<nvmetcp::ReservationReport> read_reservation(const std::string& device, std::uint32_t nsid) {

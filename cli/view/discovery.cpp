@@ -15,11 +15,11 @@ namespace spark::cli {
 namespace {
 
 std::string text_of(const json::object& object, std::string_view key) {
-  return printable(get_string(object, key).value_or(""));
+  return printable(get_text(object, key));
 }
 
 std::string portal_of(const json::object& object) {
-  return to_string(nvmetcp::Portal{get_string(object, "address").value_or(""),
+  return to_string(nvmetcp::Portal{get_text(object, "address"),
                                    static_cast<std::uint16_t>(get_int(object, "port").value_or(0))});
 }
 

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kIndent = 7;  // under the first word of the finding
 
 std::string of(const json::object& object, std::string_view key) {
-  return get_string(object, key).value_or("");
+  return get_text(object, key);
 }
 
 void print_finding(std::ostream& out, const Terminal& terminal, std::size_t width,

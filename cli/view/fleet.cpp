@@ -12,14 +12,10 @@ namespace {
 
 constexpr std::size_t kHashOfCopy = 5;
 
-std::uint64_t figure_of(const json::object& object, std::string_view key) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
-}
-
 // "eth1 (25.0 GB/s)"; empty: not known.
 std::string link_in_words(const json::object& host) {
-  std::string words = printable(get_string(host, "interface").value_or(""));
-  const Bytes link = figure_of(host, "link_bytes_per_second");
+  std::string words = printable(get_text(host, "interface"));
+  const Bytes link = get_count(host, "link_bytes_per_second");
   if (link > 0) words += " (" + format_rate(static_cast<double>(link)) + ")";
   return words;
 }
@@ -30,9 +26,9 @@ void add_dataset(Table& table, const json::object& dataset) {
   for (const json::object& host : objects_in(dataset, "hosts")) {
     table.add({{std::exchange(name, "")},
                {printable(get_string(host, "host").value_or("this host"))},
-               {std::to_string(figure_of(host, "generation"))},
-               {format_bytes(figure_of(host, "bytes"))},
-               {format_count(figure_of(host, "files"))},
+               {std::to_string(get_count(host, "generation"))},
+               {format_bytes(get_count(host, "bytes"))},
+               {format_count(get_count(host, "files"))},
                {cell_of(host, "hash"), same ? Colour::None : Colour::Red}});
   }
   if (!same) table.add_note("the copies differ: stage it again where it is older, or verify it");
@@ -42,7 +38,7 @@ void add_dataset(Table& table, const json::object& dataset) {
 void print_adopted(std::ostream& out, const json::object& folder) {
   out << "  " << cell_of(folder, "name") << ": ";
   if (get_string(folder, "state") == "offered") {
-    out << format_bytes(figure_of(folder, "bytes")) << " offered to peers from its folder";
+    out << format_bytes(get_count(folder, "bytes")) << " offered to peers from its folder";
     if (const auto why = get_string(folder, "reason")) out << "; " << printable(*why);
     out << "\n";
   } else {
@@ -59,7 +55,7 @@ void print_fleet(std::ostream& out, const Terminal& terminal, const json::object
   if (const auto why = get_string(fleet, "reason")) {
     out << ": " << printable(*why) << "\n";
   } else {
-    out << ": " << format_bytes(figure_of(fleet, "served_bytes")) << " served to peers\n";
+    out << ": " << format_bytes(get_count(fleet, "served_bytes")) << " served to peers\n";
   }
   for (const json::object& peer : objects_in(fleet, "peers")) {
     out << "  " << cell_of(peer, "name") << ": ";

@@ -170,7 +170,7 @@ json::object to_json(const InForce& one) {
 }
 
 InForce in_force_from_json(const json::object& object) {
-  const auto text = [&](std::string_view key) { return get_string(object, key).value_or(""); };
+  const auto text = [&](std::string_view key) { return get_text(object, key); };
   const auto part = [&](std::string_view key) {
     const json::object* found = get_object(object, key);
     return found == nullptr ? json::object{} : *found;

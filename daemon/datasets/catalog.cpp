@@ -36,11 +36,7 @@ void Catalog::release() {
 asio::awaitable<Result<>> Catalog::recover() {
   while (is_claimed_) co_await released_.wait();
   ++recoveries_;
-  workers::Call call;
-  call.verb = "recover";
-  call.subject = "the cache";
-  call.request = request();
-  call.deadline = kRecoveryDeadline;
+  workers::Call call{"recover", "the cache", request(), kRecoveryDeadline};
   call.on_progress = [this](const json::object& /*looked_over*/) {
     launch(context_.executor, "list of the cache", look_over());
   };
@@ -66,10 +62,7 @@ asio::awaitable<void> Catalog::refresh() {
   for (const auto& [name, task] : activity_.tasks) {
     if (!task->is_over) in_progress.emplace_back(task->number);
   }
-  workers::Call call;
-  call.verb = "catalog";
-  call.subject = "the cache";
-  call.request = request();
+  workers::Call call{"catalog", "the cache", request()};
   call.request["in_progress"] = std::move(in_progress);
   call.request["newest"] = activity_.newest_task;
   call.deadline = kCatalogDeadline;
@@ -103,7 +96,7 @@ asio::awaitable<void> Catalog::look() {
 // Logs each reason once.
 void Catalog::tell_writable() {
   const json::object* usage = *answer_ ? get_object(**answer_, "usage") : nullptr;
-  const std::string why = usage == nullptr ? "" : get_string(*usage, "writable_because").value_or("");
+  const std::string why = usage == nullptr ? "" : get_text(*usage, "writable_because");
   if (why != writable_because_ && !why.empty()) log::warning("jobs can change the staged copies: " + why);
   if (usage != nullptr) writable_because_ = why;
 }
@@ -119,8 +112,7 @@ Result<std::vector<std::string>> Catalog::names() const {
   const auto catalog = known();
   if (!catalog) return catalog.take_error();
   std::vector<std::string> names;
-  for (const json::object& row : objects_in(**catalog, "datasets"))
-    names.push_back(get_string(row, "name").value_or(""));
+  for (const json::object& row : objects_in(**catalog, "datasets")) names.push_back(get_text(row, "name"));
   return names;
 }
 

@@ -94,7 +94,7 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
   std::map<std::string, json::object> rows;
   for (const auto& [name, dataset] : context.config().datasets) rows[name] = empty_row(name, "absent");
   for (json::object row : objects_in(**catalog, "datasets")) {
-    const std::string name = get_string(row, "name").value_or("");
+    const std::string name = get_text(row, "name");
     row["name"] = printable(name);
     row.erase("good_at_s");
     row.erase("definition");

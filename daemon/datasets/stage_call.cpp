@@ -53,10 +53,7 @@ asio::awaitable<Outcome> Attempts::attempt_from_peers(TaskPtr task) {
 }
 
 workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& source, bool only_cached) {
-  workers::Call call;
-  call.verb = "stage";
-  call.subject = "dataset " + printable(task->dataset.name);
-  call.request = catalog_.request();
+  workers::Call call{"stage", "dataset " + printable(task->dataset.name), catalog_.request()};
   call.request["dataset"] = task->dataset.name;
   call.request["path"] = source.path;
   call.request["mount"] = source.mount;

@@ -66,7 +66,7 @@ void PeerService::log_refused() {
   for (const json::object& host : objects_in(server_.last(), "refused_hosts")) {
     if (told_.size() >= kMostTold) return;
     const std::string sentence = "the fleet refused " + get_string(host, "address").value_or("a host") +
-                                 ": " + get_string(host, "reason").value_or("");
+                                 ": " + get_text(host, "reason");
     if (told_.insert(sentence).second) log::warning(sentence);
   }
 }
@@ -106,11 +106,7 @@ json::array PeerService::adopted() const {
 }
 
 asio::awaitable<Result<json::object>> PeerService::ask_peers() {
-  workers::Call call;
-  call.verb = "ask-peers";
-  call.subject = "the fleet";
-  call.request = server_.request();
-  call.deadline = kAsking;
+  workers::Call call{"ask-peers", "the fleet", server_.request(), kAsking};
   auto asked = co_await runner_.run(std::move(call));
   co_return asked;
 }

@@ -79,8 +79,8 @@ json::object History::to_json() const {
 
 History History::from_json(const json::object& object) {
   History history;
-  history.reconnects_ = static_cast<std::uint64_t>(get_int(object, "reconnects").value_or(0));
-  history.recoveries_ = static_cast<std::uint64_t>(get_int(object, "recoveries").value_or(0));
+  history.reconnects_ = get_count(object, "reconnects");
+  history.recoveries_ = get_count(object, "recoveries");
   for (const json::object& one : objects_in(object, "outages")) {
     const auto began = get_int(one, "began_ms");
     if (!began) continue;
@@ -92,7 +92,7 @@ History History::from_json(const json::object& object) {
     history.outages_.push_back(std::move(outage));
   }
   // An older record without a count has at least these.
-  const auto counted = static_cast<std::uint64_t>(get_int(object, "outage_count").value_or(0));
+  const auto counted = get_count(object, "outage_count");
   history.outage_count_ = std::max<std::uint64_t>(counted, history.outages_.size());
   return history;
 }

@@ -146,7 +146,7 @@ Result<json::object> ask_reservation(const std::string& device, std::uint32_t ns
 nvmetcp::ReservationReport reservation_from(const json::object& answer) {
   nvmetcp::ReservationReport report;
   for (const json::object& one : objects_in(answer, "registrants")) {
-    report.registrants.push_back({get_string(one, "host_id").value_or(""),
+    report.registrants.push_back({get_text(one, "host_id"),
                                   std::strtoull(get_string(one, "key").value_or("0").c_str(), nullptr, 10),
                                   get_bool(one, "holds").value_or(false)});
   }

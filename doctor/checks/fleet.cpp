@@ -11,7 +11,7 @@ namespace {
 constexpr char kArea[] = "fleet";
 
 std::string text_of(const json::object& object, std::string_view key) {
-  return printable(get_string(object, key).value_or(""));
+  return printable(get_text(object, key));
 }
 
 std::int64_t link_of(const json::object& object) {

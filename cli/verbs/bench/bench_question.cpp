@@ -29,8 +29,8 @@ Result<> count_files(Context& context, const std::string& folder, bench::AskedFo
   if (!counted) return counted.take_error();
   const json::object& answer = counted->as_object();
   asked.folder = absolute_path(folder).value_or(folder);
-  asked.dataset_bytes = static_cast<Bytes>(get_int(answer, "bytes").value_or(0));
-  asked.dataset_files = static_cast<std::uint64_t>(get_int(answer, "files").value_or(0));
+  asked.dataset_bytes = get_count(answer, "bytes");
+  asked.dataset_files = get_count(answer, "files");
   if (asked.dataset_files == 0) {
     return fail(Errc::NotFound, "there is no file in " + printable(folder),
                 "give the dataset's own folder, or its size");
@@ -190,7 +190,7 @@ Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context) {
     }
   }
   const json::object* cache = get_object(*status, "cache");
-  const std::string cache_path = cache == nullptr ? "" : get_string(*cache, "path").value_or("");
+  const std::string cache_path = cache == nullptr ? "" : get_text(*cache, "path");
   if (!cache_path.empty()) paths.push_back({"local", cache_path});
   if (paths.empty()) {
     return fail(Errc::Unavailable, "no volume is ready and there is no cache: nothing to measure",

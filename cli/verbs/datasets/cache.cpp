@@ -17,7 +17,7 @@ struct CacheOptions {
 };
 
 std::string size_in(const json::object& object) {
-  return format_bytes(static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "bytes").value_or(0))));
+  return format_bytes(get_count(object, "bytes"));
 }
 
 // The steps that are left for a person: the daemon changes no configuration.
@@ -30,7 +30,7 @@ void tell_next(Context& context, const std::string& path, const std::string& las
 
 void print_copies(Context& context, const json::object& done, const char* key, const std::string& what) {
   for (const json::object& one : objects_in(done, key)) {
-    say(context, printable(get_string(one, "name").value_or("")) + ": " + what + ", " + size_in(one));
+    say(context, printable(get_text(one, "name")) + ": " + what + ", " + size_in(one));
   }
 }
 
@@ -40,9 +40,9 @@ void warn_of(Context& context, const json::object& done, const char* key, const 
 }
 
 void print_move(Context& context, const json::object& moved) {
-  const std::string how = get_string(moved, "how").value_or("");
-  const std::string path = printable(get_string(moved, "path").value_or(""));
-  const std::string from = printable(get_string(moved, "from").value_or(""));
+  const std::string how = get_text(moved, "how");
+  const std::string path = printable(get_text(moved, "path"));
+  const std::string from = printable(get_text(moved, "from"));
   if (how == "renamed") {
     say(context, "The cache is in " + path + "; " + from + " is a link to it, so nothing has to wait.");
     tell_next(context, path, "sudo rm " + from);
@@ -99,7 +99,7 @@ Result<int> reset(Context& context, const CacheOptions& options) {
   print_copies(context, *done, "deleted", "deleted");
   if (const auto aside = get_string(*done, "set_aside"))
     say(context, "The catalog could not be read: it is kept as " + printable(*aside) + ".");
-  say(context, "The cache " + printable(get_string(*done, "path").value_or("")) +
+  say(context, "The cache " + printable(get_text(*done, "path")) +
                    " is usable; `spark-stage ls` shows what is in it.");
   return 0;
 }

@@ -51,9 +51,8 @@ void warn(ProgressView& view, const json::object& dataset) {
 
 void tell_evicted(ProgressView& view, const json::object& dataset) {
   for (const json::object& one : objects_in(dataset, "evicted")) {
-    const auto bytes = std::max<std::int64_t>(0, get_int(one, "bytes").value_or(0));
     view.note("  " + printable(get_string(one, "name").value_or("?")) + " was evicted for it, " +
-              format_bytes(static_cast<Bytes>(bytes)));
+              format_bytes(get_count(one, "bytes")));
   }
 }
 
@@ -79,7 +78,7 @@ Result<json::object> stage_and_tell(Context& context, const StageOptions& option
   if (!result) return result;
   view.clear();
   for (const json::object& dataset : objects_in(*result, "datasets")) {
-    view.note(printable(get_string(dataset, "name").value_or("")) + ": " + staged_in_words(dataset));
+    view.note(printable(get_text(dataset, "name")) + ": " + staged_in_words(dataset));
     tell_evicted(view, dataset);
     warn(view, dataset);
     const auto id = get_string(dataset, "lease");

@@ -7,7 +7,7 @@ namespace spark::workers {
 // {"file", "yaml"?: replaces the file's content, "config": in force, "volumes": in force} → plan, with no
 // step refused
 Result<json::object> plan_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const std::string file = get_string(request, "file").value_or("");
+  const std::string file = get_text(request, "file");
   const auto text = get_string(request, "yaml");
   const auto wanted = text ? config::parse(*text, file) : config::load(file);
   if (!wanted) return wanted.take_error();

@@ -29,8 +29,7 @@ std::string host_name() {
 }
 
 fleet::Endpoint endpoint_from(const json::object& object) {
-  return {get_string(object, "address").value_or(""),
-          static_cast<std::uint16_t>(get_int(object, "port").value_or(0))};
+  return {get_text(object, "address"), static_cast<std::uint16_t>(get_int(object, "port").value_or(0))};
 }
 
 // Together with the NQN, it tells hosts apart that were cloned with one NQN, also if all listen on 0.0.0.0.
@@ -63,7 +62,7 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
   FleetMembers members;
   for (const json::object& own : objects_in(object, "listen")) members.listen.push_back(endpoint_from(own));
   if (members.listen.empty()) return fail(Errc::Invalid, "the fleet has no address to listen on");
-  members.key_file = get_string(object, "key_file").value_or("");
+  members.key_file = get_text(object, "key_file");
   auto key = fleet::read_key(members.key_file);
   if (!key) return key.take_error();
   const std::string name = host_name();
@@ -72,7 +71,7 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
   members.security = std::move(*security);
   members.self = fleet::node_id(name, address_of_self(members.listen));
   for (const json::object& one : objects_in(object, "peers")) {
-    fleet::PeerAddress peer{get_string(one, "name").value_or(""), {}};
+    fleet::PeerAddress peer{get_text(one, "name"), {}};
     for (const json::object& endpoint : objects_in(one, "endpoints"))
       peer.endpoints.push_back(endpoint_from(endpoint));
     members.peers.push_back(std::move(peer));
@@ -180,7 +179,7 @@ void note_silent(const std::filesystem::path& boards, const json::array& peers) 
   std::string names;
   for (const json::value& peer : peers)
     if (!get_bool(peer.as_object(), "answers").value_or(false))
-      names += get_string(peer.as_object(), "name").value_or("") + "\n";
+      names += get_text(peer.as_object(), "name") + "\n";
   note(boards, kSilentFile, names);  // on a failure, stagings wait for silent peers
 }
 

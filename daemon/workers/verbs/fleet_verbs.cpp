@@ -33,7 +33,7 @@ constexpr int kIoOfProcess = 1, kIdleClass = 3 << 13;
 
 Bytes upload_of(const json::object& fleet, Bytes link) {
   const double percent = get_double(fleet, "upload_percent").value_or(0);
-  if (percent <= 0) return static_cast<Bytes>(get_int(fleet, "upload_bytes").value_or(0));
+  if (percent <= 0) return get_count(fleet, "upload_bytes");
   return static_cast<Bytes>(static_cast<double>(link == 0 ? kUnknownLink : link) * percent / 100);
 }
 

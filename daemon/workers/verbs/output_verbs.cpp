@@ -30,13 +30,10 @@ namespace {
 
 staging::CopyOptions options_of(const json::object& request) {
   staging::CopyOptions options;
-  const auto number = [&](std::string_view key) {
-    return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
-  };
-  options.threads = static_cast<unsigned>(number("threads"));
-  options.depth = static_cast<unsigned>(number("depth"));
-  options.chunk = number("chunk");
-  options.rate.most = number("max_rate");
+  options.threads = static_cast<unsigned>(get_count(request, "threads"));
+  options.depth = static_cast<unsigned>(get_count(request, "depth"));
+  options.chunk = get_count(request, "chunk");
+  options.rate.most = get_count(request, "max_rate");
   options.needs_quiet_source = true;
   const auto written = get_int(request, "written");
   if (written && *written != 0) options.complete_state = written;
@@ -210,7 +207,7 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   if (!opened) return opened.take_error();
   if (auto links = check_links(get_text(request, "source")); !links) return links.take_error();
   const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
-  const auto nodes = static_cast<unsigned>(std::max<std::int64_t>(0, get_int(request, "nodes").value_or(0)));
+  const auto nodes = static_cast<unsigned>(get_count(request, "nodes"));
   auto sent = nodes > 1 ? send_shard(request, opened->folder.path / path.filename(), nodes, sink, progress)
                         : send_whole(request, opened->folder.path / path.filename(), sink, progress);
   if (!sent || get_string(*sent, "state") != "ready") return sent;
