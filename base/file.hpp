@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 
@@ -62,6 +63,9 @@ Result<std::string> fresh_uuid(const SystemRoot& root);
 // of the folder. It gets exactly this mode, whatever the umask is.
 Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content,
                                unsigned mode = 0644);
+
+// What is in the folder; nothing if it can't be listed.
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
 
 // Makes the names in it durable.
 Result<> flush_folder(const std::filesystem::path& folder);

@@ -37,9 +37,7 @@ Bytes on_disk(const fs::path& path) {
 
 std::vector<std::string> names_in_folder(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename().native());
+  for (const fs::path& at : list_folder(folder)) names.push_back(at.filename().native());
   return names;
 }
 
