@@ -75,15 +75,13 @@ Result<FilesystemIdentity> FileStore::pinned_identity() {
 asio::awaitable<Result<>> FileStore::write(std::filesystem::path file, json::object content) {
   json::object request{{"file", file.native()}, {"content", std::move(content)}};
   const auto saved = co_await asker_.ask_beside("record", "record", std::move(request), kRecord);
-  if (!saved) co_return fail(saved.error());
-  co_return Result<>{};
+  co_return success_of(saved);
 }
 
 asio::awaitable<Result<>> FileStore::remove(std::filesystem::path file) {
   json::object request{{"file", file.native()}};
   const auto removed = co_await asker_.ask_beside("record", "forget", std::move(request), kRecord);
-  if (!removed) co_return fail(removed.error());
-  co_return Result<>{};
+  co_return success_of(removed);
 }
 
 asio::awaitable<Result<>> FileStore::pin(FilesystemIdentity identity) {

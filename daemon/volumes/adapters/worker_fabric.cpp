@@ -53,15 +53,13 @@ asio::awaitable<Result<>> WorkerFabric::set_timers(std::string controller, std::
   json::object request{
       {"controller", controller}, {"subsystem", subsystem}, {"options", to_message(options)}};
   const auto answer = co_await asker_.act("timers", std::move(request), kTimers);
-  if (!answer) co_return fail(answer.error());
-  co_return Result<>{};
+  co_return success_of(answer);
 }
 
 asio::awaitable<Result<>> WorkerFabric::rescan(std::string controller, std::string subsystem) {
   json::object request{{"controller", controller}, {"subsystem", subsystem}};
   const auto answer = co_await asker_.act("rescan", std::move(request), kTimers);
-  if (!answer) co_return fail(answer.error());
-  co_return Result<>{};
+  co_return success_of(answer);
 }
 
 asio::awaitable<Result<Change>> WorkerFabric::disconnect(std::string controller, std::string subsystem,

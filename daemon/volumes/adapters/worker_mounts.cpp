@@ -109,8 +109,7 @@ asio::awaitable<Result<>> WorkerMounts::make_writable(Remount mount) {
   }
   json::object request = message_of(mount);
   const auto answer = co_await asker_.act("make-writable", std::move(request), kMount + kLongestClaim);
-  if (!answer) co_return fail(answer.error());
-  co_return Result<>{};
+  co_return success_of(answer);
 }
 
 const Result<std::vector<mounts::Mount>>& WorkerMounts::mount_table() {

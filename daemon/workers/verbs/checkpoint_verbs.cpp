@@ -224,8 +224,7 @@ Result<json::object> point_output_verb(const json::object& request, const Progre
   auto finished = staging::finish_publishings(opened->folder.path);
   auto pointed = staging::point_at_highest(opened->folder.path, completeness_of(request));
   if (!pointed) return pointed.take_error();
-  if (!finished) return finished.take_error();
-  return json::object{};
+  return empty_answer(std::move(finished));
 }
 
 // {"root", "mount", "mounted", "path", "uid", "checkpoints": [NAME]} → {}: see announce_shard; "path" is the
@@ -261,9 +260,7 @@ Result<json::object> release_held_verb(const json::object& request, const Progre
   const auto uid = become_owner_of(folder);
   if (!uid && uid.error().kind == Errc::NotFound) return json::object{};
   if (!uid) return uid.take_error();
-  auto released = staging::release_checkpoints(folder, get_strings(request, "keep"));
-  if (!released) return released.take_error();
-  return json::object{};
+  return empty_answer(staging::release_checkpoints(folder, get_strings(request, "keep")));
 }
 
 // {"path", "remove": {NAME: WRITTEN}, "sources": [PATH]} → {"removed": [NAME], "failed": ERROR}: removes

@@ -125,18 +125,14 @@ Result<json::object> connect_verb(const json::object& request, const ProgressLin
 Result<json::object> timers_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto options = member_of<nvmetcp::ConnectOptions>(request, "options");
   if (!options) return options.take_error();
-  const auto changed = nvmetcp::change_timers(SystemRoot{}, get_text(request, "controller"),
-                                              get_text(request, "subsystem"), *options);
-  if (!changed) return changed.take_error();
-  return json::object{};
+  return empty_answer(nvmetcp::change_timers(SystemRoot{}, get_text(request, "controller"),
+                                             get_text(request, "subsystem"), *options));
 }
 
 // {"controller", "subsystem"} → {}
 Result<json::object> rescan_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto asked = nvmetcp::rescan_namespaces(SystemRoot{}, get_text(request, "controller"),
-                                                get_text(request, "subsystem"));
-  if (!asked) return asked.take_error();
-  return json::object{};
+  return empty_answer(nvmetcp::rescan_namespaces(SystemRoot{}, get_text(request, "controller"),
+                                                 get_text(request, "subsystem")));
 }
 
 // {"controller", "subsystem", "leaving"?: all controllers that go with it, "cut_off"?: devices in use that

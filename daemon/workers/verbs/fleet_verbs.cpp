@@ -146,8 +146,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   stop = true;
   for (auto& thread : threads)
     if (thread.joinable()) thread.join();
-  if (!served) return served.take_error();
-  return json::object{};
+  return empty_answer(std::move(served));
 }
 
 // {"cache", "fleet"} → {"peers": see Neighbours::ask_with_datasets}

@@ -81,7 +81,7 @@ Result<json::object> serve(staging::Catalog& catalog, const json::object& reques
   if (auto added = catalog.add_lease(lease); !added) return added.take_error();
   const auto used_at = parse_rfc3339(get_text(request, "used_at"));
   if (!used_at) return json::object{};
-  return catalog.touch(lease.dataset, lease.generation, *used_at).map([] { return json::object{}; });
+  return empty_answer(catalog.touch(lease.dataset, lease.generation, *used_at));
 }
 
 }  // namespace

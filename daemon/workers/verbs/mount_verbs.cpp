@@ -223,7 +223,7 @@ Result<json::object> guard_verb(const json::object& request, const ProgressLine&
 Result<json::object> remove_guards_verb(const json::object& request, const ProgressLine& /*progress*/) {
   std::set<std::filesystem::path> keep;
   for (const std::string& point : get_strings(request, "keep")) keep.insert(point);
-  return mounts::remove_guards(get_text(request, "records"), keep).map([] { return json::object{}; });
+  return empty_answer(mounts::remove_guards(get_text(request, "records"), keep));
 }
 
 // {"target"} → {"users"}; empty means none
@@ -268,7 +268,7 @@ Result<json::object> mounted_state_verb(const json::object& request, const Progr
 Result<json::object> flush_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto target = own_mount_in(request);
   if (!target) return target.take_error();
-  return flush_file_system(*target).map([] { return json::object{}; });
+  return empty_answer(flush_file_system(*target));
 }
 
 // {remounted, "then_write"} → {"published", "stamp"}
@@ -284,16 +284,14 @@ Result<json::object> publish_verb(const json::object& request, const ProgressLin
 Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto mount = remounted_in(request);
   if (!mount) return mount.take_error();
-  return mounts::make_writable(*mount).map([] { return json::object{}; });
+  return empty_answer(mounts::make_writable(*mount));
 }
 
 // {"target", "mounted", "device"} → {}
 Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto target = own_mount_below(request);
   if (!target) return target.take_error();
-  return mounts::shut_down_filesystem(*target, get_text(request, "device")).map([] {
-    return json::object{};
-  });
+  return empty_answer(mounts::shut_down_filesystem(*target, get_text(request, "device")));
 }
 
 // {"file", "content"} → {}
@@ -303,9 +301,7 @@ Result<json::object> record_verb(const json::object& request, const ProgressLine
   if (content == nullptr) return fail(Errc::Invalid, "record worker: no content in the request");
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
-  auto written = write_file_atomically(file, json::serialize(*content) + "\n");
-  if (!written) return written.take_error();
-  return json::object{};
+  return empty_answer(write_file_atomically(file, json::serialize(*content) + "\n"));
 }
 
 }  // namespace spark::workers

@@ -183,9 +183,7 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
   struct stat info {};
   const bool is_source =
       ::stat(source.c_str(), &info) == 0 && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode));
-  auto flushed = is_source ? flush_file_system(source) : Result<>();
-  if (!flushed) return flushed.take_error();
-  return json::object{};
+  return empty_answer(is_source ? flush_file_system(source) : Result<>());
 }
 
 // {"source", "written", "root", "mount", "mounted", "path", "uid", "nodes", "marker", "rule", "max_rate",
@@ -270,9 +268,7 @@ Result<json::object> forget_verb(const json::object& request, const ProgressLine
   const std::filesystem::path file = get_text(request, "file");
   if (::unlink(file.c_str()) != 0 && errno != ENOENT)
     return fail_errno(errno, "removing " + printable(file.native()));
-  auto flushed = flush_folder(file.parent_path());
-  if (!flushed) return flushed.take_error();
-  return json::object{};
+  return empty_answer(flush_folder(file.parent_path()));
 }
 
 }  // namespace spark::workers
