@@ -44,14 +44,11 @@ Result<int> check(Context& context, const std::string& given, bool as_json) {
   const std::string file = given.empty() ? context.config_file : given;
   const auto loaded = load(file);
   if (!loaded) return loaded.take_error();
-  if (as_json) {
-    context.out << pretty(json::object{{"file", file},
-                                       {"targets", loaded->targets.size()},
-                                       {"volumes", loaded->volumes.size()},
-                                       {"datasets", loaded->datasets.size()}})
-                << "\n";
-    return 0;
-  }
+  if (as_json)
+    return show_json(context, json::object{{"file", file},
+                                           {"targets", loaded->targets.size()},
+                                           {"volumes", loaded->volumes.size()},
+                                           {"datasets", loaded->datasets.size()}});
   warn_of_room(context, *loaded);
   say(context, printable(file) + ": valid - " + counted(loaded->targets.size(), "target") + ", " +
                    counted(loaded->volumes.size(), "volume") + ", " +

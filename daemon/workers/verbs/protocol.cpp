@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -82,13 +81,8 @@ constexpr VerbRow kVerbs[] = {
 };
 
 void write_line(const json::object& line) {
-  const std::string text = json::serialize(line) + "\n";
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) return;  // the daemon, and with it the reader of this answer, is gone
-    if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  // It fails if the daemon, and with it the reader of this answer, is gone.
+  (void)write_all(STDOUT_FILENO, json::serialize(line) + "\n");
 }
 
 Result<json::object> answer(const std::string& name, std::string_view text) {
