@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <concepts>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,12 +36,16 @@ std::vector<std::reference_wrapper<const json::object>> objects_in(const json::o
 std::vector<std::reference_wrapper<const json::object>> objects_in(const json::object&& object,
                                                                    std::string_view key) = delete;
 
-// null instead of no value, or of an empty text.
+// null instead of no value, of an empty text, or of 0.
 template <class T>
 json::value or_null(const std::optional<T>& value) {
   return value ? json::value(*value) : json::value(nullptr);
 }
 json::value or_null(const std::string& text);
+template <std::unsigned_integral Number>
+json::value or_null(Number number) {
+  return number == 0 ? json::value(nullptr) : json::value(number);
+}
 
 // {"kind", "what", "hint"}
 json::object to_json(const Error& error);

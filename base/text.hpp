@@ -13,6 +13,9 @@ std::string_view trim(std::string_view text);
 std::string lower(std::string_view text);  // ASCII alone
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
+// "a, b and 3 more": at most so many are named.
+std::string join_first(std::span<const std::string> parts, std::size_t most,
+                       std::string_view separator = ", ");
 
 // A name from outside (file, NQN, address) made safe for a terminal, a log and JSON: control characters and
 // bytes that are not UTF-8 become \xNN. Printable UTF-8 stays unchanged.

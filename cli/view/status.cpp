@@ -92,11 +92,7 @@ void print_volumes(std::ostream& out, const Terminal& terminal, const json::arra
 // "rose: raid6-archive, scratch and 3 more": on a terminal no more names than fit into a line.
 std::string offered_in_words(const std::string& target, const std::vector<std::string>& names,
                              const Terminal& terminal) {
-  const auto words = [&](std::size_t shown) {
-    const std::size_t more = names.size() - shown;
-    return target + ": " + join(std::span(names).first(shown), ", ") +
-           (more == 0 ? "" : " and " + std::to_string(more) + " more");
-  };
+  const auto words = [&](std::size_t shown) { return target + ": " + join_first(names, shown); };
   constexpr std::size_t kMostNames = 3;
   std::size_t shown = std::min(names.size(), kMostNames);
   while (terminal.out && shown > 1 && display_width(words(shown)) > terminal.columns) --shown;

@@ -198,10 +198,7 @@ std::string describe_users(const std::vector<User>& users, const std::vector<Mou
                                 : user.command + " (pid " + std::to_string(user.pid) + ", " + user.how + ")");
   }
   if (all.empty()) return "no process that can be seen, and no NFS export, loop device or swap file";
-  const std::size_t named = std::min(all.size(), kMostNamed);
-  const std::string rest = all.size() > named ? " and " + std::to_string(all.size() - named) + " more" : "";
-  all.resize(named);
-  return join(all, ", ") + rest;
+  return join_first(all, kMostNamed);
 }
 
 }  // namespace spark::mounts

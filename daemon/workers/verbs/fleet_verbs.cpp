@@ -52,7 +52,7 @@ json::object report(const fleet::Server& server, const FleetMembers& members, Ne
     listen += (listen.empty() ? "" : ", ") + fleet::to_string(own);
   all["listen"] = listen;
   all["interface"] = or_null(interface);
-  all["link_bytes_per_second"] = link == 0 ? json::value(nullptr) : json::value(link);
+  all["link_bytes_per_second"] = or_null(link);
   all["limited"] = server.is_limited();
   all["peers"] = std::move(peers);
   return all;
