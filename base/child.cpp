@@ -169,6 +169,24 @@ Result<ChildOutput> run_child(const std::vector<std::string>& argv, std::chrono:
   return output;
 }
 
+void answer_and_exit(int fd, const Result<json::value>& answer) {
+  json::object wire;
+  if (answer) {
+    wire["result"] = *answer;
+  } else {
+    wire["error"] = to_json(answer.error());
+  }
+  (void)write_all(fd, json::serialize(wire));
+  ::_exit(0);
+}
+
+Result<json::value> answer_in(const std::string& text, const std::string& if_none) {
+  auto wire = parse_json_object(text);
+  if (!wire) return fail(Errc::Failed, if_none);
+  if (const json::object* error = get_object(*wire, "error")) return fail(error_from_json(*error));
+  return (*wire)["result"];
+}
+
 int exit_status_of(int wait_status) {
   return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }

@@ -53,28 +53,28 @@ Result<std::string> read_line_file(const std::filesystem::path& path) {
 
 namespace {
 
-Result<> write_all(int fd, std::string_view content, const std::string& name) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno(errno, "writing " + name);
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 Result<> write_and_flush(const std::filesystem::path& path, std::string_view content, unsigned mode) {
   const std::string name = shown_path(path);
   ::unlink(path.c_str());  // who may write to its folder could own a file of that name, and read this one
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd) return fail_errno(errno, "creating " + name);
   if (::fchmod(fd.get(), mode) != 0) return fail_errno(errno, "setting the mode of " + name);  // no umask
-  if (auto written = write_all(fd.get(), content, name); !written) return written;
+  if (const int failed = write_all(fd.get(), content)) return fail_errno(failed, "writing " + name);
   if (::fsync(fd.get()) != 0) return fail_errno(errno, "flushing " + name);
   return {};
 }
 
 }  // namespace
+
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(fd, text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return 0;
+}
 
 Result<std::filesystem::path> absolute_path(const std::filesystem::path& path) {
   std::error_code error;
@@ -105,6 +105,15 @@ Result<> write_file_atomically(const std::filesystem::path& path, std::string_vi
     return fail_errno(errno, "flushing folder " + shown_path(path.parent_path()));
   }
   return {};
+}
+
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> entries;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    entries.push_back(entry->path());
+  return entries;
 }
 
 Result<> flush_folder(const std::filesystem::path& folder) {

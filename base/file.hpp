@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 
@@ -58,10 +59,16 @@ Result<std::filesystem::path> absolute_path(const std::filesystem::path& path);
 // A new one at every call, from the kernel's random numbers; lower case.
 Result<std::string> fresh_uuid(const SystemRoot& root);
 
+// 0, or the errno of the write that failed.
+int write_all(int fd, std::string_view text);
+
 // Other readers see the old content or the new, also after power loss: temporary file, fsync, rename, fsync
 // of the folder. It gets exactly this mode, whatever the umask is.
 Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content,
                                unsigned mode = 0644);
+
+// What is in the folder; nothing if it can't be listed.
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
 
 // Makes the names in it durable.
 Result<> flush_folder(const std::filesystem::path& folder);

@@ -54,6 +54,10 @@ std::optional<std::int64_t> get_int(const json::object& object, std::string_view
   return number;
 }
 
+std::uint64_t get_count(const json::object& object, std::string_view key) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
+}
+
 std::optional<double> get_double(const json::object& object, std::string_view key) {
   const json::value* value = object.if_contains({key.data(), key.size()});
   if (value == nullptr) return std::nullopt;
@@ -90,6 +94,20 @@ std::vector<std::string> get_strings(const json::object& object, std::string_vie
     if (const json::string* text = (*array)[i].if_string()) texts.emplace_back(text->data(), text->size());
   }
   return texts;
+}
+
+std::vector<std::reference_wrapper<const json::object>> objects_in(const json::object& object,
+                                                                   std::string_view key) {
+  std::vector<std::reference_wrapper<const json::object>> objects;
+  const json::array* array = get_array(object, key);
+  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if (const json::object* one = (*array)[i].if_object()) objects.emplace_back(*one);
+  }
+  return objects;
+}
+
+json::value or_null(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(text);
 }
 
 json::object to_json(const Error& error) {

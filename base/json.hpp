@@ -2,6 +2,8 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <concepts>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,12 +23,29 @@ Result<json::object> parse_json_object(std::string_view text);
 std::optional<std::string> get_string(const json::object& object, std::string_view key);
 std::string get_text(const json::object& object, std::string_view key);  // a string; empty instead of none
 std::optional<std::int64_t> get_int(const json::object& object, std::string_view key);
+std::uint64_t get_count(const json::object& object, std::string_view key);  // 0 instead of none, or of less
 std::optional<double> get_double(const json::object& object, std::string_view key);
 std::optional<bool> get_bool(const json::object& object, std::string_view key);
 const json::object* get_object(const json::object& object, std::string_view key);
 const json::array* get_array(const json::object& object, std::string_view key);
 // The strings in an array; none if it is absent.
 std::vector<std::string> get_strings(const json::object& object, std::string_view key);
+// The objects in an array, without what else is in it; none if it is absent. They are parts of `object`.
+std::vector<std::reference_wrapper<const json::object>> objects_in(const json::object& object,
+                                                                   std::string_view key);
+std::vector<std::reference_wrapper<const json::object>> objects_in(const json::object&& object,
+                                                                   std::string_view key) = delete;
+
+// null instead of no value, of an empty text, or of 0.
+template <class T>
+json::value or_null(const std::optional<T>& value) {
+  return value ? json::value(*value) : json::value(nullptr);
+}
+json::value or_null(const std::string& text);
+template <std::unsigned_integral Number>
+json::value or_null(Number number) {
+  return number == 0 ? json::value(nullptr) : json::value(number);
+}
 
 // {"kind", "what", "hint"}
 json::object to_json(const Error& error);

@@ -48,6 +48,12 @@ class [[nodiscard]] Result : public tl::expected<T, Error> {
   tl::unexpected<Error> take_error() const { return tl::unexpected<Error>(this->error()); }
 };
 
+// Without the value.
+template <class T>
+Result<> success_of(const Result<T>& result) {
+  return result ? Result<>() : Result<>(result.take_error());
+}
+
 // The effect of an idempotent change. A second call returns AlreadyThere and is no error.
 enum class Change { AlreadyThere, Done };
 

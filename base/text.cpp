@@ -88,6 +88,12 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return all;
 }
 
+std::string join_first(std::span<const std::string> parts, std::size_t most, std::string_view separator) {
+  const auto named = parts.first(std::min(parts.size(), most));
+  const std::size_t more = parts.size() - named.size();
+  return join(named, separator) + (more == 0 ? "" : " and " + std::to_string(more) + " more");
+}
+
 std::string printable(std::string_view name) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string safe;

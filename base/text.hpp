@@ -1,10 +1,13 @@
 // Small text work shared by parsers and messages.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace spark {
@@ -13,6 +16,18 @@ std::string_view trim(std::string_view text);
 std::string lower(std::string_view text);  // ASCII alone
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
+// "a, b and 3 more": at most so many are named.
+std::string join_first(std::span<const std::string> parts, std::size_t most,
+                       std::string_view separator = ", ");
+
+// Nothing when the text is more than the number, or none. `how`: the base, or std::chars_format.
+template <class Number, class... How>
+std::optional<Number> parse_number(std::string_view text, How... how) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data(), end, number, how...);
+  return error == std::errc() && parsed == end ? std::optional(number) : std::nullopt;
+}
 
 // A name from outside (file, NQN, address) made safe for a terminal, a log and JSON: control characters and
 // bytes that are not UTF-8 become \xNN. Printable UTF-8 stays unchanged.

@@ -13,6 +13,12 @@ inline void say(Context& context, const std::string& words) {
   context.out << sentence(words, context.terminal.columns, context.terminal.out) << std::flush;
 }
 
+// An answer for programs, on stdout; its exit status.
+inline int show_json(Context& context, const json::value& answer) {
+  context.out << pretty(answer) << "\n";
+  return 0;
+}
+
 // Errors, and the context of a question, on stderr.
 inline void warn(Context& context, const std::string& words) {
   context.err << sentence(words, context.terminal.columns, context.terminal.err) << std::flush;

@@ -48,7 +48,7 @@ json::object Job::to_json(Told told) const {
                              : "running"},
           {"started", rfc3339(started_)},
           {"ended", ended_at_ ? json::value(rfc3339(*ended_at_)) : json::value(nullptr)},
-          {"progress", progress_ ? json::value(*progress_) : json::value(nullptr)},
+          {"progress", or_null(progress_)},
           {"result", done && told == Told::All ? json::value(ended_->value()) : json::value(nullptr)},
           {"error", failed ? json::value(error_to_json(told)) : json::value(nullptr)}};
 }

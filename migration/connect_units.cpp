@@ -126,16 +126,12 @@ std::vector<std::pair<std::string, std::string>> unit_texts(const SystemRoot& ro
   for (const char* ending : {".service", ".mount", ".automount", ".target", ".timer"}) {
     for (auto& [file, text] : read_unit_files(root, ending)) texts.emplace_back(file.file, std::move(text));
   }
-  std::error_code error;
-  fs::directory_iterator folder(root / "etc/systemd/system", error);
-  for (; !error && folder != fs::directory_iterator(); folder.increment(error)) {
-    if (folder->path().extension() != ".d") continue;
-    std::error_code ignored;
-    for (fs::directory_iterator entry(folder->path(), ignored); !ignored && entry != fs::directory_iterator();
-         entry.increment(ignored)) {
-      const auto text = read_file(entry->path(), kScriptBytes);
-      const std::string name = "/etc/systemd/system/" + folder->path().filename().native() + "/" +
-                               entry->path().filename().native();
+  for (const fs::path& folder : list_folder(root / "etc/systemd/system")) {
+    if (folder.extension() != ".d") continue;
+    for (const fs::path& entry : list_folder(folder)) {
+      const auto text = read_file(entry, kScriptBytes);
+      const std::string name =
+          "/etc/systemd/system/" + folder.filename().native() + "/" + entry.filename().native();
       if (text && name.ends_with(".conf")) texts.emplace_back(name, *text);
     }
   }

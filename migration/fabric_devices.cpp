@@ -26,10 +26,8 @@ std::string linked_device(const fs::path& link) {
 }
 
 std::string filesystem_uuid_of(const SystemRoot& root, const std::string& device) {
-  std::error_code error;
-  fs::directory_iterator entry(root / "dev/disk/by-uuid", error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (linked_device(entry->path()) == device) return entry->path().filename().native();
+  for (const fs::path& entry : list_folder(root / "dev/disk/by-uuid")) {
+    if (linked_device(entry) == device) return entry.filename().native();
   }
   return {};
 }
@@ -90,10 +88,8 @@ const FabricDevice* find_below(const SystemRoot& root, const std::vector<FabricD
     return known.device == name || is_partition_of(name, known.device);
   });
   if (own != devices.end()) return &*own;
-  std::error_code error;
-  fs::directory_iterator entry(root / "sys/class/block" / name / "slaves", error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const FabricDevice* found = find_below(root, devices, entry->path().filename().native(), depth - 1);
+  for (const fs::path& entry : list_folder(root / "sys/class/block" / name / "slaves")) {
+    const FabricDevice* found = find_below(root, devices, entry.filename().native(), depth - 1);
     if (found != nullptr) return found;
   }
   return nullptr;
@@ -108,11 +104,9 @@ std::vector<FabricDevice> list_fabric_devices(const SystemRoot& root) {
   for (const nvmetcp::Controller& controller : *controllers) {
     if (controller.transport != "tcp") continue;
     const fs::path folder = root / "sys/class/nvme" / controller.name;
-    std::error_code error;
-    for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
-         entry.increment(error)) {
-      const auto node = nvmetcp::parse_namespace_name(entry->path().filename().native());
-      const auto nsid = node ? read_line_file(entry->path() / "nsid") : Result<std::string>("");
+    for (const fs::path& entry : list_folder(folder)) {
+      const auto node = nvmetcp::parse_namespace_name(entry.filename().native());
+      const auto nsid = node ? read_line_file(entry / "nsid") : Result<std::string>("");
       if (!node || !nsid || nsid->empty()) continue;
       add_path(devices, root, node->block_device(),
                static_cast<std::uint32_t>(std::strtoul(nsid->c_str(), nullptr, 10)), controller);

@@ -58,10 +58,8 @@ void name_unread_formats(const SystemRoot& root, Survey& survey) {
   std::vector<std::string> files = {"etc/nvme/nvme-fabrics.conf", "etc/stas/stacd.conf",
                                     "etc/stas/stafd.conf"};
   const std::string drop_ins = "etc/nvme/nvme-fabrics.conf.d";
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(root / drop_ins, error);
-       !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-    files.push_back(drop_ins + "/" + entry->path().filename().native());
+  for (const std::filesystem::path& entry : list_folder(root / drop_ins))
+    files.push_back(drop_ins + "/" + entry.filename().native());
   for (const std::string& file : files) {
     if (!lists_controllers(text_of(root, file, survey))) continue;
     survey.unread.push_back("/" + file +

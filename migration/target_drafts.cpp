@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -64,12 +63,9 @@ std::vector<Found> connections_of(const SystemRoot& root, const Survey& survey) 
 
 // The port as a number; nothing if it is none.
 std::optional<std::uint16_t> port_of(const ManualConnection& connection) {
-  const std::string& text = connection.port;
-  if (text.empty()) return kDefaultPort;
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size() || port == 0) return std::nullopt;
-  return port;
+  if (connection.port.empty()) return kDefaultPort;
+  const auto port = parse_number<std::uint16_t>(connection.port);
+  return port == 0 ? std::nullopt : port;
 }
 
 std::string setting(const ManualConnection& connection, const char* name) {

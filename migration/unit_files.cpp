@@ -40,10 +40,8 @@ bool is_alias(const fs::path& link) {
 std::vector<std::string> wanting_folders(const SystemRoot& root) {
   const std::string base = "etc/systemd/system";
   std::vector<std::string> folders;
-  std::error_code error;
-  fs::directory_iterator entry(root / base, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().native();
+  for (const fs::path& entry : list_folder(root / base)) {
+    const std::string name = entry.filename().native();
     if (name.ends_with(".wants") || name.ends_with(".requires")) folders.push_back("/" + base + "/" + name);
   }
   std::sort(folders.begin(), folders.end());

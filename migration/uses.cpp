@@ -30,12 +30,10 @@ Use use_of_loop(const std::string& image, const std::string& device,
 }
 
 void add_loops(const SystemRoot& root, const std::vector<mounts::Mount>& mounts, std::vector<Use>& uses) {
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(root / "sys/block", error);
-       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().native();
+  for (const std::filesystem::path& entry : list_folder(root / "sys/block")) {
+    const std::string name = entry.filename().native();
     if (!name.starts_with("loop")) continue;
-    const auto image = read_line_file(entry->path() / "loop/backing_file");
+    const auto image = read_line_file(entry / "loop/backing_file");
     if (!image || !image->starts_with('/')) continue;
     uses.push_back(use_of_loop(*image, "/dev/" + name, mounts));
   }

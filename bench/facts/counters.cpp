@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 
@@ -19,11 +18,8 @@ constexpr Bytes kSector = 512;
 
 std::vector<std::uint64_t> numbers_of(std::string_view text) {
   std::vector<std::uint64_t> numbers;
-  for (const std::string& word : split(text, ' ')) {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (error == std::errc() && end == word.data() + word.size() && !word.empty()) numbers.push_back(number);
-  }
+  for (const std::string& word : split(text, ' '))
+    if (const auto number = parse_number<std::uint64_t>(word)) numbers.push_back(*number);
   return numbers;
 }
 
@@ -47,12 +43,10 @@ std::uint64_t kernel_thread_ticks(const std::string& stat) {
 
 double kernel_thread_seconds(const SystemRoot& root) {
   std::uint64_t ticks = 0;
-  std::error_code error;
-  for (fs::directory_iterator entry(root / "proc", error), last; !error && entry != last;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const fs::path& entry : list_folder(root / "proc")) {
+    const std::string name = entry.filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const auto stat = read_file(entry->path() / "stat");
+    const auto stat = read_file(entry / "stat");
     if (stat) ticks += kernel_thread_ticks(*stat);
   }
   return static_cast<double>(ticks) / ticks_a_second();

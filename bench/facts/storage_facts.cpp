@@ -30,10 +30,7 @@ constexpr std::array kControllerSettings = {
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), last; !error && entry != last; entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
+  for (const fs::path& entry : list_folder(folder)) names.push_back(entry.filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }

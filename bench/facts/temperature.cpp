@@ -10,9 +10,8 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> folders_in(const fs::path& folder, const std::string& prefix) {
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), last; !error && entry != last; entry.increment(error)) {
-    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+  for (const fs::path& entry : list_folder(folder)) {
+    if (entry.filename().string().starts_with(prefix)) found.push_back(entry);
   }
   return found;
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 
 #include "base/file.hpp"
@@ -31,9 +30,7 @@ std::uint64_t start_ticks_of(pid_t pid) {
   const std::size_t name_end = text->rfind(')');
   if (name_end == std::string::npos) return 0;
   const std::vector<std::string> fields = split(std::string_view(*text).substr(name_end + 1), ' ');
-  std::uint64_t ticks = 0;
-  if (fields.size() > 20) std::from_chars(fields[20].data(), fields[20].data() + fields[20].size(), ticks);
-  return ticks;
+  return fields.size() > 20 ? parse_number<std::uint64_t>(fields[20]).value_or(0) : 0;
 }
 
 std::string boot_id() {
@@ -79,8 +76,8 @@ Result<Owner> read_owner(const std::string& folder) {
   Owner owner;
   owner.pid = static_cast<pid_t>(*pid);
   owner.start_ticks = static_cast<std::uint64_t>(get_int(*marker, "start_ticks").value_or(0));
-  owner.boot_id = get_string(*marker, "boot_id").value_or("");
-  owner.pid_namespace = get_string(*marker, "pid_namespace").value_or("");
+  owner.boot_id = get_text(*marker, "boot_id");
+  owner.pid_namespace = get_text(*marker, "pid_namespace");
   owner.expires = *expires;
   return owner;
 }

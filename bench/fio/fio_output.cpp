@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <span>
 
@@ -24,11 +23,10 @@ void add_bins(const json::object& side, Bins& bins) {
     const json::object* counts = latency == nullptr ? nullptr : get_object(*latency, "bins");
     if (counts == nullptr) continue;
     for (const auto& [key, value] : *counts) {
-      std::uint64_t nanoseconds = 0;
-      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), nanoseconds);
-      const auto count = get_int(*counts, {key.data(), key.size()});
-      if (error != std::errc() || end != key.data() + key.size() || !count || *count <= 0) continue;
-      bins[nanoseconds] += static_cast<std::uint64_t>(*count);
+      const std::string_view name_of_bin(key.data(), key.size());
+      const auto nanoseconds = parse_number<std::uint64_t>(name_of_bin);
+      const auto count = get_int(*counts, name_of_bin);
+      if (nanoseconds && count && *count > 0) bins[*nanoseconds] += static_cast<std::uint64_t>(*count);
     }
     return;
   }

@@ -95,36 +95,6 @@ Result<FioEnd> run_fio(const FioRun& run) {
   return end;
 }
 
-namespace {
-
-[[noreturn]] void answer_and_exit(const std::function<Result<json::value>()>& work, int answer_fd) {
-  const Result<json::value> result = work();
-  json::object answer;
-  if (result) {
-    answer["ok"] = *result;
-  } else {
-    answer["error"] = to_json(result.error());
-  }
-  const std::string text = json::serialize(answer);
-  for (std::size_t sent = 0; sent < text.size();) {
-    const ssize_t wrote = ::write(answer_fd, text.data() + sent, text.size() - sent);
-    if (wrote < 0 && errno != EINTR) break;
-    if (wrote > 0) sent += static_cast<std::size_t>(wrote);
-  }
-  ::_exit(0);
-}
-
-Result<json::value> read_answer(const std::string& text, const std::string& doing) {
-  auto answer = parse_json_object(text);
-  if (!answer) return fail(Errc::Failed, doing + ": the helper process died");
-  if (const json::object* error = get_object(*answer, "error")) {
-    return fail(error_from_json(*error));
-  }
-  return (*answer)["ok"];
-}
-
-}  // namespace
-
 Result<json::value> run_apart(const ApartOptions& options, const std::function<Result<json::value>()>& work) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(errno, options.doing + ": making a pipe");
@@ -136,7 +106,7 @@ Result<json::value> run_apart(const ApartOptions& options, const std::function<R
     ::setpgid(0, 0);  // a ^C at the terminal reaches only the parent
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
-    answer_and_exit(work, write_end.get());
+    answer_and_exit(write_end.get(), work());
   }
   write_end.reset();
   const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -159,7 +129,7 @@ Result<json::value> run_apart(const ApartOptions& options, const std::function<R
     return fail(Errc::TimedOut, options.doing + ": no answer within " + format_duration(options.deadline),
                 "check the mount, its network and its target, then run the benchmark again");
   }
-  return read_answer(answer, options.doing);
+  return answer_in(answer, options.doing + ": the helper process died");
 }
 
 }  // namespace spark::bench

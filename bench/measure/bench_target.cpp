@@ -142,9 +142,9 @@ Result<BenchTarget> BenchTarget::inspect(const PathUnderTest& path, const System
   }
   const json::object& facts = answer->as_object();
   target.record.folder = get_string(facts, "folder").value_or(path.path);
-  target.record.size = static_cast<Bytes>(get_int(facts, "size").value_or(0));
-  target.record.free = static_cast<Bytes>(get_int(facts, "free").value_or(0));
-  target.record.read_only_reason = get_string(facts, "read_only_reason").value_or("");
+  target.record.size = get_count(facts, "size");
+  target.record.free = get_count(facts, "free");
+  target.record.read_only_reason = get_text(facts, "read_only_reason");
   target.device = static_cast<std::uint64_t>(get_int(facts, "device").value_or(0));
   target.take_answer(facts);
   target.read_facts(root);
@@ -164,8 +164,7 @@ void BenchTarget::take_answer(const json::object& answer) {
   const json::array* files = get_array(answer, "files");
   if (files == nullptr) return;
   for (const json::value& file : *files) {
-    record.files.push_back({get_string(file.as_object(), "path").value_or(""),
-                            static_cast<Bytes>(get_int(file.as_object(), "bytes").value_or(0))});
+    record.files.push_back({get_text(file.as_object(), "path"), get_count(file.as_object(), "bytes")});
   }
 }
 

@@ -240,8 +240,8 @@ class Meter {
   }
 
   void take(const json::object& answer) {
-    cell_.bytes = static_cast<Bytes>(get_int(answer, "bytes").value_or(0));
-    cell_.ios = static_cast<std::uint64_t>(get_int(answer, "ios").value_or(0));
+    cell_.bytes = get_count(answer, "bytes");
+    cell_.ios = get_count(answer, "ios");
     if (const auto opens = get_int(answer, "opens")) cell_.opens = static_cast<std::uint64_t>(*opens);
     cell_.seconds = get_double(answer, "seconds").value_or(0);
     const json::object* bins = get_object(answer, "bins");

@@ -11,7 +11,7 @@ namespace spark::bench {
 namespace {
 
 std::string text_of(const json::object& object, std::string_view key) {
-  return printable(get_string(object, key).value_or(""));
+  return printable(get_text(object, key));
 }
 
 std::uint64_t count_of(const json::object& object, std::string_view key) {
@@ -138,7 +138,7 @@ class FieldReader {
 }  // namespace
 
 Result<Record> record_from_json(const json::object& object) {
-  const std::string schema = printable(get_string(object, "schema").value_or(""));
+  const std::string schema = printable(get_text(object, "schema"));
   if (schema != kRecordSchema) {
     if (schema.starts_with("spark-stage-bench/")) {
       return fail(Errc::Invalid,

@@ -59,9 +59,7 @@ class FieldWriter {
   static json::value value_of(const std::string& text) { return json::value(printable(text)); }
   static json::value value_of(WallTime time) { return json::value(rfc3339_millis(time)); }
   static json::value value_of(std::chrono::seconds time) { return json::value(time.count()); }
-  static json::value value_of(const std::optional<Bytes>& bytes) {
-    return bytes ? json::value(*bytes) : json::value(nullptr);
-  }
+  static json::value value_of(const std::optional<Bytes>& bytes) { return or_null(bytes); }
   static json::value value_of(const Bins& bins) {
     json::object object;
     for (const auto& [nanoseconds, count] : bins) object[std::to_string(nanoseconds)] = count;

@@ -68,8 +68,7 @@ ComparedValue value_of(const Summary& summary, const ScenarioRecord& scenario) {
 }
 
 json::value object_of(const ComparedValue& value) {
-  return json::object{{"value", value.number ? json::value(*value.number) : json::value(nullptr)},
-                      {"words", value.words}};
+  return json::object{{"value", or_null(value.number)}, {"words", value.words}};
 }
 
 std::string demand_words(const AskedFor& asked) {
@@ -190,7 +189,7 @@ json::object to_json(const RunComparison& comparison) {
                                 {"unit", row.counts_ios ? "ios_per_second" : "bytes_per_second"},
                                 {"before", object_of(row.before)},
                                 {"after", object_of(row.after)},
-                                {"ratio", row.ratio ? json::value(*row.ratio) : json::value(nullptr)},
+                                {"ratio", or_null(row.ratio)},
                                 {"difference", difference_word(row.difference)}});
   }
   for (const std::string& setting : comparison.other_settings) settings.emplace_back(printable(setting));

@@ -8,11 +8,6 @@
 namespace spark::bench {
 namespace {
 
-template <class Number>
-json::value optional_number(const std::optional<Number>& number) {
-  return number ? json::value(*number) : json::value(nullptr);
-}
-
 json::object range_of(const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   json::object object{{"median", median(values)}, {"min", *low}, {"max", *high}, {"spread", spread(values)}};
@@ -39,14 +34,14 @@ json::object summary_object(const Record& record, const std::string& path, const
     object["free_memory_bytes"] = json::object{{"before", summary.memory->before},
                                                {"after", summary.memory->after},
                                                {"less", summary.memory->taken()},
-                                               {"cached", optional_number(summary.memory->cached)}};
+                                               {"cached", or_null(summary.memory->cached)}};
   object["ios_per_second"] = range_of(summary.io_rates);
-  object["cpu_s_per_gb"] = optional_number(summary.cpu_per_gb);
-  object["kernel_cpu_s_per_gb"] = optional_number(summary.kernel_cpu_per_gb);
-  object["latency_ns"] = json::object{{"p50", optional_number(percentile(summary.bins, 50))},
-                                      {"p95", optional_number(percentile(summary.bins, 95))},
-                                      {"p99", optional_number(percentile(summary.bins, 99))},
-                                      {"p99_9", optional_number(percentile(summary.bins, 99.9))},
+  object["cpu_s_per_gb"] = or_null(summary.cpu_per_gb);
+  object["kernel_cpu_s_per_gb"] = or_null(summary.kernel_cpu_per_gb);
+  object["latency_ns"] = json::object{{"p50", or_null(percentile(summary.bins, 50))},
+                                      {"p95", or_null(percentile(summary.bins, 95))},
+                                      {"p99", or_null(percentile(summary.bins, 99))},
+                                      {"p99_9", or_null(percentile(summary.bins, 99.9))},
                                       {"samples", sample_count(summary.bins)}};
   return object;
 }

@@ -34,10 +34,9 @@ Result<Record> read_record(const fs::path& file) {
 
 std::vector<std::string> ids_in(const fs::path& runs) {
   std::vector<std::string> ids;
-  std::error_code error;
-  for (fs::directory_iterator entry(runs, error), last; !error && entry != last; entry.increment(error)) {
+  for (const fs::path& entry : list_folder(runs)) {
     std::error_code ignored;
-    if (fs::exists(entry->path() / kRecordFile, ignored)) ids.push_back(entry->path().filename().string());
+    if (fs::exists(entry / kRecordFile, ignored)) ids.push_back(entry.filename().string());
   }
   std::sort(ids.begin(), ids.end());
   return ids;

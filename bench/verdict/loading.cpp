@@ -295,7 +295,7 @@ json::object to_json(const Loading& loading) {
                                  {"high_95", time.seconds.range.high}}},
         {"bytes_per_second",
          json::object{{"value", rate.value}, {"low_95", rate.range.low}, {"high_95", rate.range.high}}},
-        {"kept_in_memory_share", time.kept ? json::value(*time.kept) : json::value(nullptr)}});
+        {"kept_in_memory_share", or_null(time.kept)}});
   }
   for (const StagedLoad& one : loading.staged)
     staged.push_back(json::object{{"path", printable(one.path)}, {"seconds_less", one.less}});

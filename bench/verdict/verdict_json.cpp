@@ -13,7 +13,7 @@ json::value value_of(const std::optional<Rate>& rate) {
 }
 
 json::value value_of(const std::optional<double>& number) {
-  return number ? json::value(*number) : json::value(nullptr);
+  return or_null(number);
 }
 
 const char* to_string(Advice advice) {

@@ -8,32 +8,10 @@
 
 #include <cerrno>
 
-#include "base/file.hpp"
+#include "base/child.hpp"
 
 namespace spark::cli {
 namespace {
-
-// In a process group of its own: ^C ends the parent at once, while the work still removes its objects in the
-// kernel, at most until the alarm.
-[[noreturn]] void answer_and_exit(int fd, Duration deadline,
-                                  const std::function<Result<json::object>()>& work) {
-  ::setpgid(0, 0);
-  ::alarm(static_cast<unsigned>(std::chrono::ceil<std::chrono::seconds>(deadline).count()) + 1);
-  const Result<json::object> result = work();
-  json::object wire;
-  if (result) {
-    wire["result"] = *result;
-  } else {
-    wire["error"] = to_json(result.error());
-  }
-  const std::string text = json::serialize(wire);
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) break;
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
-  ::_exit(0);  // not exit(): the parent's buffers and handlers are not ours
-}
 
 // The child's output until it closed its end; no value past the deadline.
 std::optional<std::string> read_until_closed(int fd, Duration deadline) {
@@ -61,7 +39,14 @@ Result<json::object> call_bounded(Duration deadline, const std::function<Result<
   UniqueFd theirs(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) return fail_errno(errno, "starting a child process");
-  if (child == 0) answer_and_exit(theirs.get(), deadline, work);
+  if (child == 0) {
+    // In a process group of its own: ^C ends the parent at once, while the work still removes its objects in
+    // the kernel, at most until the alarm.
+    ::setpgid(0, 0);
+    ::alarm(static_cast<unsigned>(std::chrono::ceil<std::chrono::seconds>(deadline).count()) + 1);
+    const auto result = work();
+    answer_and_exit(theirs.get(), result ? Result<json::value>(*result) : fail(result.error()));
+  }
   theirs.reset();
   const auto text = read_until_closed(ours.get(), deadline);
   if (!text) {
@@ -70,11 +55,9 @@ Result<json::object> call_bounded(Duration deadline, const std::function<Result<
     return fail(Errc::TimedOut, "no answer within " + format_duration(deadline));
   }
   ::waitpid(child, nullptr, 0);
-  auto wire = parse_json_object(*text);
-  if (!wire) return fail(Errc::Failed, "the child process ended without an answer");
-  if (const json::object* error = get_object(*wire, "error")) return fail(error_from_json(*error));
-  const json::object* result = get_object(*wire, "result");
-  return result != nullptr ? *result : json::object();
+  auto answer = answer_in(*text, "the child process ended without an answer");
+  if (!answer) return answer.take_error();
+  return answer->is_object() ? answer->get_object() : json::object();
 }
 
 }  // namespace spark::cli

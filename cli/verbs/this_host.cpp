@@ -7,6 +7,8 @@
 
 #include "cli/client/api.hpp"
 #include "cli/client/bounded_call.hpp"
+#include "cli/say.hpp"
+#include "cli/view/screens.hpp"
 #include "cli/view/text.hpp"
 #include "daemon/config/parse.hpp"
 #include "doctor/checks/copied_identity.hpp"
@@ -36,7 +38,7 @@ bool clock_is_synchronised() {
 Result<Bytes> read_beginning(const std::string& device) {
   const auto answer = call_bounded(kOneLook, [&] { return doctor::read_beginning(device); });
   if (!answer) return answer.take_error();
-  return static_cast<Bytes>(get_int(*answer, "bytes").value_or(0));
+  return get_count(*answer, "bytes");
 }
 
 Result<nvmetcp::ReservationReport> read_reservation(const std::string& device, std::uint32_t nsid) {
@@ -111,6 +113,17 @@ doctor::LinkMeter link_meter(Context& context, const doctor::Host& host, bool is
     return fleet::measure(security, peer, way, limits);
   };
   return meter;
+}
+
+int show_report(Context& context, const doctor::Report& report, bool as_json) {
+  const json::object shown = to_json(report);
+  if (as_json) {
+    show_json(context, shown);
+  } else {
+    print_links(context.out, context.terminal, shown);
+    print_findings(context.out, context.terminal, shown);
+  }
+  return report.count(doctor::Level::Wrong) > 0 ? 1 : 0;
 }
 
 }  // namespace spark::cli

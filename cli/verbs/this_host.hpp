@@ -14,4 +14,7 @@ doctor::Host this_host(const Context& context);
 // Data moves in bursts that take a quarter of the time, or in `is_full` all of it.
 doctor::LinkMeter link_meter(Context& context, const doctor::Host& host, bool is_full);
 
+// The exit status: 1 if something is wrong.
+int show_report(Context& context, const doctor::Report& report, bool as_json);
+
 }  // namespace spark::cli

@@ -15,22 +15,12 @@ namespace spark::cli {
 namespace {
 
 std::string text_of(const json::object& object, std::string_view key) {
-  return printable(get_string(object, key).value_or(""));
+  return printable(get_text(object, key));
 }
 
 std::string portal_of(const json::object& object) {
-  return to_string(nvmetcp::Portal{get_string(object, "address").value_or(""),
+  return to_string(nvmetcp::Portal{get_text(object, "address"),
                                    static_cast<std::uint16_t>(get_int(object, "port").value_or(0))});
-}
-
-std::vector<json::object> objects_in(const json::object& object, std::string_view key) {
-  std::vector<json::object> objects;
-  if (const json::array* array = get_array(object, key)) {
-    for (const json::value& value : *array) {
-      if (value.is_object()) objects.push_back(value.get_object());
-    }
-  }
-  return objects;
 }
 
 // The I/O subsystems that can be used over TCP, with the portals each is offered at.
@@ -64,7 +54,7 @@ void print_discovery(std::ostream& out, const Terminal& terminal, const json::ob
   const json::object* host = get_object(discovery, "host");
   const std::string who = host != nullptr ? text_of(*host, "nqn") : "this host";
   const auto line = [&](const std::string& words) { return sentence(words, terminal.columns, terminal.out); };
-  const std::vector<json::object> entries = objects_in(discovery, "entries");
+  const auto entries = objects_in(discovery, "entries");
   if (entries.empty()) {
     out << line(where + " answers, and offers nothing to this host.\nAllow on the target: " + who);
   } else {
@@ -79,11 +69,7 @@ void print_discovery(std::ostream& out, const Terminal& terminal, const json::ob
     table.print(out, terminal);
     out << line("\nOffered to " + who);
   }
-  if (const json::array* ignored = get_array(discovery, "ignored")) {
-    for (const json::value& why : *ignored) {
-      if (why.is_string()) out << line("ignored: " + printable(std::string(why.get_string())));
-    }
-  }
+  for (const std::string& why : get_strings(discovery, "ignored")) out << line("ignored: " + printable(why));
 }
 
 std::string discovery_as_config(const json::object& discovery, WallTime now) {

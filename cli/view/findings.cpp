@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kIndent = 7;  // under the first word of the finding
 
 std::string of(const json::object& object, std::string_view key) {
-  return get_string(object, key).value_or("");
+  return get_text(object, key);
 }
 
 void print_finding(std::ostream& out, const Terminal& terminal, std::size_t width,
@@ -43,9 +43,8 @@ void print_findings(std::ostream& out, const Terminal& terminal, const json::obj
   const std::size_t width = terminal.out ? terminal.columns : 80;
   const auto wrong = get_int(report, "wrong").value_or(0), notes = get_int(report, "notes").value_or(0);
   if (const json::array* findings = get_array(report, "findings")) {
-    for (const json::value& finding : *findings) {
-      if (finding.is_object()) print_finding(out, terminal, width, finding.get_object());
-    }
+    for (const json::object& finding : objects_in(report, "findings"))
+      print_finding(out, terminal, width, finding);
     if (!findings->empty()) out << "\n";
   }
   print_words(out, width, "fine", get_array(report, "fine"));

@@ -70,12 +70,8 @@ void add_ended(Table& table, const json::object& job, WallTime now) {
 
 void print_jobs(std::ostream& out, const Terminal& terminal, const json::object& answer, WallTime now) {
   std::vector<const json::object*> running, ended;
-  if (const json::array* jobs = get_array(answer, "jobs")) {
-    for (const json::value& value : *jobs) {
-      if (value.is_object())
-        (is_running(value.get_object()) ? running : ended).push_back(&value.get_object());
-    }
-  }
+  for (const json::object& job : objects_in(answer, "jobs"))
+    (is_running(job) ? running : ended).push_back(&job);
   if (running.empty() && ended.empty()) {
     out << "No jobs - the daemon has had nothing to do since it started.\n";
     return;

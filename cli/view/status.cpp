@@ -44,14 +44,10 @@ const StateWords& words_of(std::string_view state) {
   return found == kStates.end() ? kUnknown : *found;
 }
 
-Bytes bytes_of(const json::object& object, std::string_view key) {
-  return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
-}
-
 // The notes under a volume's row; empty: none.
 std::string reason_of(const json::object& volume) {
-  const std::string state = get_string(volume, "state").value_or("");
-  std::string reason = printable(get_string(volume, "reason").value_or(""));
+  const std::string state = get_text(volume, "state");
+  std::string reason = printable(get_text(volume, "reason"));
   if (!reason.empty()) return reason;
   if (state == "down") {
     const json::object* down = get_object(volume, "down");
@@ -96,11 +92,7 @@ void print_volumes(std::ostream& out, const Terminal& terminal, const json::arra
 // "rose: raid6-archive, scratch and 3 more": on a terminal no more names than fit into a line.
 std::string offered_in_words(const std::string& target, const std::vector<std::string>& names,
                              const Terminal& terminal) {
-  const auto words = [&](std::size_t shown) {
-    const std::size_t more = names.size() - shown;
-    return target + ": " + join(std::span(names).first(shown), ", ") +
-           (more == 0 ? "" : " and " + std::to_string(more) + " more");
-  };
+  const auto words = [&](std::size_t shown) { return target + ": " + join_first(names, shown); };
   constexpr std::size_t kMostNames = 3;
   std::size_t shown = std::min(names.size(), kMostNames);
   while (terminal.out && shown > 1 && display_width(words(shown)) > terminal.columns) --shown;
@@ -130,11 +122,8 @@ void print_offers(std::ostream& out, const Terminal& terminal, const json::array
 }
 
 std::vector<std::string> texts_in(const json::object& object, std::string_view key) {
-  std::vector<std::string> all;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if ((*array)[i].is_string()) all.push_back(printable(std::string((*array)[i].get_string())));
-  }
+  std::vector<std::string> all = get_strings(object, key);
+  for (std::string& text : all) text = printable(text);
   return all;
 }
 
@@ -160,12 +149,12 @@ void print_outputs(std::ostream& out, const Terminal& terminal, const json::arra
   for (const json::value& value : outputs) {
     const json::object* output = value.if_object();
     if (output == nullptr) continue;
-    const std::string there = get_string(*output, "latest_published").value_or("");
+    const std::string there = get_text(*output, "latest_published");
     std::string words = cell_of(*output, "name") + ": ";
     words += there.empty() ? "nothing is on " + cell_of(*output, "destination") + " yet"
                            : printable(there) + " is on " + cell_of(*output, "destination") + ", written " +
                                  age_of(get_string(*output, "published_at"), now) + " ago";
-    const Bytes left = bytes_of(*output, "backlog_bytes");
+    const Bytes left = get_count(*output, "backlog_bytes");
     if (left > 0) words += "; " + format_bytes(left) + " to send";
     const auto why = get_string(*output, left > 0 || get_string(*output, "reason") ? "reason" : "unsent");
     if (why) words += "; " + printable(*why);
@@ -179,7 +168,7 @@ std::string memory_in_words(const json::object& memory) {
   const json::array* datasets = get_array(memory, "datasets");
   for (const json::value& value : datasets == nullptr ? json::array() : *datasets) {
     const json::object* one = value.if_object();
-    const Bytes bytes = one == nullptr ? 0 : bytes_of(*one, "bytes");
+    const Bytes bytes = one == nullptr ? 0 : get_count(*one, "bytes");
     if (bytes < kMiB) continue;
     const bool is_estimate = get_bool(*one, "estimated").value_or(false);
     held.push_back(cell_of(*one, "name") + (is_estimate ? " about " : " ") + format_bytes(bytes));
@@ -222,9 +211,9 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
   if (const json::array* outputs = get_array(status, "outputs")) print_outputs(out, terminal, *outputs, now);
   if (const json::object* cache = get_object(status, "cache")) {
     out << "\n" << coloured("CACHE", Colour::Faint, terminal.colour) << "\n";
-    out << cell_of(*cache, "path") << ": " << format_bytes(bytes_of(*cache, "used_bytes")) << " used, "
-        << format_bytes(bytes_of(*cache, "free_bytes")) << " free";
-    if (const Bytes capacity = bytes_of(*cache, "capacity_bytes"); capacity > 0) {
+    out << cell_of(*cache, "path") << ": " << format_bytes(get_count(*cache, "used_bytes")) << " used, "
+        << format_bytes(get_count(*cache, "free_bytes")) << " free";
+    if (const Bytes capacity = get_count(*cache, "capacity_bytes"); capacity > 0) {
       out << " of " << format_bytes(capacity);
     }
     out << "\n";

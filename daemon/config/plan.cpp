@@ -151,18 +151,14 @@ std::vector<std::string> changed_settings(const json::object& in_force, const Co
 }
 
 json::object to_json(const Plan& plan) {
-  json::array volumes, settings;
+  json::array volumes;
   for (const Step& step : plan.volumes) {
-    json::array changes;
-    for (const std::string& change : step.changes) changes.emplace_back(change);
-    volumes.push_back(json::object{
-        {"name", step.volume},
-        {"action", to_string(step.action)},
-        {"changes", std::move(changes)},
-        {"refused", step.refused.empty() ? json::value(nullptr) : json::value(printable(step.refused))}});
+    volumes.push_back(json::object{{"name", step.volume},
+                                   {"action", to_string(step.action)},
+                                   {"changes", json::value_from(step.changes)},
+                                   {"refused", or_null(printable(step.refused))}});
   }
-  for (const std::string& setting : plan.settings) settings.emplace_back(setting);
-  return {{"volumes", std::move(volumes)}, {"settings", std::move(settings)}};
+  return {{"volumes", std::move(volumes)}, {"settings", json::value_from(plan.settings)}};
 }
 
 json::object to_json(const InForce& one) {
@@ -174,7 +170,7 @@ json::object to_json(const InForce& one) {
 }
 
 InForce in_force_from_json(const json::object& object) {
-  const auto text = [&](std::string_view key) { return get_string(object, key).value_or(""); };
+  const auto text = [&](std::string_view key) { return get_text(object, key); };
   const auto part = [&](std::string_view key) {
     const json::object* found = get_object(object, key);
     return found == nullptr ? json::object{} : *found;

@@ -53,10 +53,6 @@ FleetSettings read_fleet(const Node& node, Problems& problems) {
   fleet.upload = section.checked<Amount>("upload", parse_upload).value_or(fleet.upload);
   const std::uint16_t port = fleet.listen.empty() ? 1 : fleet.listen.front().port;
   if (const auto name = section.text("dns")) fleet.dns = section.accept("dns", parse_portal(*name, port));
-  if (section.has("allow"))
-    section.problem("allow",
-                    "is no option any more: a host with the key could claim any NQN of the list; peers are "
-                    "known by their addresses; delete the line");
   if (const Node* peers = section.map("peers")) {
     read_peers(fleet, *peers, port, problems);
   } else if (!section.has("dns")) {

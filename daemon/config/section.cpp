@@ -1,7 +1,6 @@
 #include "daemon/config/section.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -75,10 +74,8 @@ std::optional<std::string> Section::text(std::string_view key) {
 std::optional<std::int64_t> Section::integer(std::string_view key, std::int64_t least, std::int64_t most) {
   const auto value = text(key);
   if (!value) return std::nullopt;
-  std::int64_t number = 0;
-  const char* end = value->data() + value->size();
-  const auto [stop, error] = std::from_chars(value->data(), end, number);
-  if (error == std::errc{} && stop == end && number >= least && number <= most) return number;
+  const auto number = parse_number<std::int64_t>(*value);
+  if (number && *number >= least && *number <= most) return number;
   problem(key, quote(*value) + " is not a whole number from " + std::to_string(least) + " to " +
                    std::to_string(most));
   return std::nullopt;

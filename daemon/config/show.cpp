@@ -22,9 +22,7 @@ std::string seconds_or(const std::optional<std::chrono::seconds>& duration, cons
 
 template <class Words>
 json::array list(const Words& words) {
-  json::array all;
-  for (const auto& word : words) all.emplace_back(word);
-  return all;
+  return json::array(words.begin(), words.end());
 }
 
 }  // namespace

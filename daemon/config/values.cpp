@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.hpp"
 
@@ -49,12 +48,9 @@ bool is_host_name(std::string_view text) {
 }
 
 Result<std::uint16_t> parse_port(std::string_view text) {
-  unsigned port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc{} || end != text.data() + text.size() || port < 1 || port > 65535) {
-    return fail(Errc::Invalid, quote(text) + " is not a port", "write a number from 1 to 65535");
-  }
-  return static_cast<std::uint16_t>(port);
+  const auto port = parse_number<std::uint16_t>(text);
+  if (port && *port > 0) return *port;
+  return fail(Errc::Invalid, quote(text) + " is not a port", "write a number from 1 to 65535");
 }
 
 }  // namespace
@@ -229,11 +225,8 @@ Result<Amount> parse_amount(std::string_view text) {
     if (!bytes) return fail(Errc::Invalid, bytes.error().what, bytes.error().hint + ", or a part as in 5%");
     return Amount{*bytes, 0};
   }
-  double percent = 0;
-  const std::string_view number = text.substr(0, text.size() - 1);
-  const char* end = number.data() + number.size();
-  const auto [stop, error] = std::from_chars(number.data(), end, percent, std::chars_format::fixed);
-  if (error == std::errc{} && stop == end && percent >= 0 && percent <= 100) return Amount{0, percent};
+  const auto percent = parse_number<double>(text.substr(0, text.size() - 1), std::chars_format::fixed);
+  if (percent && *percent >= 0 && *percent <= 100) return Amount{0, *percent};
   return fail(Errc::Invalid, quote(text) + " is not a part from 0% to 100%");
 }
 

@@ -34,15 +34,6 @@ Slot slot_for(const Task& task, const SourcePlace& source) {
   return {source.drive, kind, demand.user};
 }
 
-// The names in a worker's result.
-std::vector<std::string> names_in(const json::object& answer, std::string_view key) {
-  std::vector<std::string> names;
-  const json::array* array = get_array(answer, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i)
-    names.emplace_back((*array)[i].as_string());
-  return names;
-}
-
 bool is_reserved(const Outcome& looked) {
   return looked && get_bool(*looked, "reserved").value_or(false);
 }
@@ -114,7 +105,7 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
       if (passed) continue;
       co_return refuse_doubtful(*task);
     }
-    if (const auto blocked_by = staged ? names_in(*staged, "blocked_by") : std::vector<std::string>();
+    if (const auto blocked_by = staged ? get_strings(*staged, "blocked_by") : std::vector<std::string>();
         !blocked_by.empty()) {
       co_await prefetches_.end(task, blocked_by);
       continue;

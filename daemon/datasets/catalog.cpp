@@ -36,11 +36,7 @@ void Catalog::release() {
 asio::awaitable<Result<>> Catalog::recover() {
   while (is_claimed_) co_await released_.wait();
   ++recoveries_;
-  workers::Call call;
-  call.verb = "recover";
-  call.subject = "the cache";
-  call.request = request();
-  call.deadline = kRecoveryDeadline;
+  workers::Call call{"recover", "the cache", request(), kRecoveryDeadline};
   call.on_progress = [this](const json::object& /*looked_over*/) {
     launch(context_.executor, "list of the cache", look_over());
   };
@@ -66,10 +62,7 @@ asio::awaitable<void> Catalog::refresh() {
   for (const auto& [name, task] : activity_.tasks) {
     if (!task->is_over) in_progress.emplace_back(task->number);
   }
-  workers::Call call;
-  call.verb = "catalog";
-  call.subject = "the cache";
-  call.request = request();
+  workers::Call call{"catalog", "the cache", request()};
   call.request["in_progress"] = std::move(in_progress);
   call.request["newest"] = activity_.newest_task;
   call.deadline = kCatalogDeadline;
@@ -103,7 +96,7 @@ asio::awaitable<void> Catalog::look() {
 // Logs each reason once.
 void Catalog::tell_writable() {
   const json::object* usage = *answer_ ? get_object(**answer_, "usage") : nullptr;
-  const std::string why = usage == nullptr ? "" : get_string(*usage, "writable_because").value_or("");
+  const std::string why = usage == nullptr ? "" : get_text(*usage, "writable_because");
   if (why != writable_because_ && !why.empty()) log::warning("jobs can change the staged copies: " + why);
   if (usage != nullptr) writable_because_ = why;
 }
@@ -119,9 +112,7 @@ Result<std::vector<std::string>> Catalog::names() const {
   const auto catalog = known();
   if (!catalog) return catalog.take_error();
   std::vector<std::string> names;
-  for (const json::value& row : *get_array(**catalog, "datasets")) {
-    names.push_back(get_string(row.as_object(), "name").value_or(""));
-  }
+  for (const json::object& row : objects_in(**catalog, "datasets")) names.push_back(get_text(row, "name"));
   return names;
 }
 
@@ -129,13 +120,10 @@ std::vector<json::object> Catalog::generations_of(const std::string& dataset) co
   std::vector<json::object> copies;
   const auto catalog = known();
   if (!catalog) return copies;
-  for (const json::value& value : *get_array(**catalog, "datasets")) {
-    const json::object& row = value.as_object();
+  for (const json::object& row : objects_in(**catalog, "datasets")) {
     if (get_string(row, "name") != dataset) continue;
     copies.push_back(row);
-    const json::array* older = get_array(row, "older");
-    for (std::size_t i = 0; older != nullptr && i < older->size(); ++i)
-      copies.push_back((*older)[i].as_object());
+    for (const json::object& one : objects_in(row, "older")) copies.push_back(one);
   }
   return copies;
 }

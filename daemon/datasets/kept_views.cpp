@@ -27,7 +27,7 @@ json::object demand_of(const StageRequest& request, const Catalog& catalog, cons
 
 StageRequest demand_in(const json::object& noted) {
   StageRequest request;
-  request.demand.max_rate = static_cast<Bytes>(get_int(noted, "max_rate").value_or(0));
+  request.demand.max_rate = get_count(noted, "max_rate");
   request.demand.user = static_cast<uid_t>(get_int(noted, "user").value_or(0));
   request.accepts_source = get_bool(noted, "accept_source").value_or(false);
   return request;
@@ -136,8 +136,8 @@ asio::awaitable<void> KeptViews::keep(std::uint64_t number) {
 // The leases of jobs that began before the copy was published become leases on it, if it is the view's: it
 // may be of another state of the source.
 asio::awaitable<void> KeptViews::end_staging(std::uint64_t number, json::object copy) {
-  const auto generation = static_cast<std::uint64_t>(get_int(copy, "generation").value_or(0));
-  std::string path = get_string(copy, "path").value_or("");
+  const auto generation = get_count(copy, "generation");
+  std::string path = get_text(copy, "path");
   const bool is_its_copy = co_await views_.show_copy(number, std::move(path), generation);
   if (!is_its_copy) co_return;
   const std::set<std::string> early = kept_.at(number).leases;
@@ -169,7 +169,7 @@ void KeptViews::resume(const std::vector<live::Views::Earlier>& earlier) {
 KeptViews::Kept KeptViews::kept_for(const live::Views::Earlier& one, bool is_newest) {
   const StageRequest request = demand_in(one.demand);
   Kept view{nullptr, request.demand};
-  const auto after = static_cast<std::uint64_t>(get_int(one.demand, "after").value_or(0));
+  const auto after = get_count(one.demand, "after");
   for (const Lease* lease : leases_.of(one.dataset)) {
     const bool is_its = lease->is_staged() ? lease->generation > after : is_newest;
     if (!lease->is_soft && is_its) view.leases.insert(lease->id);

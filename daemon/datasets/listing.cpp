@@ -71,8 +71,7 @@ json::array copies_in(const json::object& row) {
     copies.push_back(json::object{{"generation", *generation}, {"path", *path}});
   };
   add(row);
-  const json::array* older = get_array(row, "older");
-  for (std::size_t i = 0; older != nullptr && i < older->size(); ++i) add((*older)[i].as_object());
+  for (const json::object& one : objects_in(row, "older")) add(one);
   return copies;
 }
 
@@ -85,12 +84,6 @@ void show_live(json::object& row, const json::object& progress, const std::strin
   row["bytes_here"] = number("bytes_done");
 }
 
-json::array texts(const std::set<std::string>& all) {
-  json::array array;
-  for (const std::string& text : all) array.emplace_back(text);
-  return array;
-}
-
 }  // namespace
 
 Result<json::object> list(const Context& context, const Activity& activity, const Catalog& known,
@@ -100,9 +93,8 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
 
   std::map<std::string, json::object> rows;
   for (const auto& [name, dataset] : context.config().datasets) rows[name] = empty_row(name, "absent");
-  for (const json::value& value : *get_array(**catalog, "datasets")) {
-    json::object row = value.as_object();
-    const std::string name = get_string(row, "name").value_or("");
+  for (json::object row : objects_in(**catalog, "datasets")) {
+    const std::string name = get_text(row, "name");
     row["name"] = printable(name);
     row.erase("good_at_s");
     row.erase("definition");
@@ -141,7 +133,7 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
     rows[lease.dataset]["leases"].as_array().push_back(show(lease));
   }
   for (const auto& [name, waiting] : waiting_for(jobs)) {
-    if (rows.contains(name)) rows[name]["wanted_by"] = texts(waiting.scheduler_jobs);
+    if (rows.contains(name)) rows[name]["wanted_by"] = json::value_from(waiting.scheduler_jobs);
   }
 
   json::array datasets;
@@ -156,7 +148,7 @@ json::array stages(const Activity& activity, const Jobs& jobs) {
     json::object stage = task->progress;
     json::array& ids = stage["jobs"].emplace_array();
     for (const std::uint64_t id : waiting[name].ids) ids.emplace_back(std::to_string(id));
-    stage["wanted_by"] = texts(waiting[name].scheduler_jobs);
+    stage["wanted_by"] = json::value_from(waiting[name].scheduler_jobs);
     stages.push_back(std::move(stage));
   }
   return stages;

@@ -14,12 +14,12 @@ bool can_be_served(const json::object& copy, const StageRequest& request) {
 }
 
 std::uint64_t generation_of(const json::object& copy) {
-  return static_cast<std::uint64_t>(get_int(copy, "generation").value_or(0));
+  return get_count(copy, "generation");
 }
 
 // A copy of what the configuration says now. Earlier versions did not note what it said.
 bool is_of_same_source(const json::object& copy, const config::Dataset& dataset) {
-  const auto definition = get_string(copy, "definition").value_or("");
+  const auto definition = get_text(copy, "definition");
   return definition.empty() || definition == definition_of(dataset);
 }
 
@@ -140,7 +140,7 @@ Error ReadyCopies::with_hint(Error away, const StageRequest& request, const conf
   const auto copy = why_away(dataset, &away) ? choose(old, dataset, true) : std::nullopt;
   if (!copy) return away;
   away.hint += (away.hint.empty() ? "" : "; ") + std::string("`--offline` takes the copy of ") +
-               get_string(*copy, "staged_at").value_or("") + " that is here";
+               get_text(*copy, "staged_at") + " that is here";
   return away;
 }
 

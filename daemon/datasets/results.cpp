@@ -16,11 +16,11 @@ asio::awaitable<Outcome> Requests::hold_copy(TaskPtr task) {
   Lease lease;
   lease.id = task->hold;
   lease.dataset = task->dataset.name;
-  lease.generation = static_cast<std::uint64_t>(get_int(copy, "generation").value_or(0));
+  lease.generation = get_count(copy, "generation");
   lease.holder = "a request that is under way";
   lease.process = staging::process_with(::getpid());
   task->was_tried = true;
-  const auto held = co_await leases_.serve(std::move(lease), get_string(copy, "path").value_or(""));
+  const auto held = co_await leases_.serve(std::move(lease), get_text(copy, "path"));
   if (!held) co_return fail_with(held.error(), "dataset " + printable(task->dataset.name));
   co_return copy;
 }
@@ -36,7 +36,7 @@ asio::awaitable<Outcome> Requests::result_of(TaskPtr task, json::object result, 
   if (!task->dataset.env.empty()) result["env"] = task->dataset.env;
   if (!request.demand.is_prefetch) prefetches_.taken_over(task->dataset.name);
   if (!request.wants_lease()) co_return result;
-  const auto generation = static_cast<std::uint64_t>(get_int(result, "generation").value_or(0));
+  const auto generation = get_count(result, "generation");
   const auto lease = co_await grant(request, *task, generation, granted);
   if (!lease) co_return fail_with(lease.error(), "staging " + printable(task->dataset.name));
   result["lease"] = *lease;

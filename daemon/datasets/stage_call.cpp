@@ -53,12 +53,7 @@ asio::awaitable<Outcome> Attempts::attempt_from_peers(TaskPtr task) {
 }
 
 workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& source, bool only_cached) {
-  json::array exclude;
-  for (const std::string& pattern : task->dataset.exclude) exclude.emplace_back(pattern);
-  workers::Call call;
-  call.verb = "stage";
-  call.subject = "dataset " + printable(task->dataset.name);
-  call.request = catalog_.request();
+  workers::Call call{"stage", "dataset " + printable(task->dataset.name), catalog_.request()};
   call.request["dataset"] = task->dataset.name;
   call.request["path"] = source.path;
   call.request["mount"] = source.mount;
@@ -72,7 +67,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   if (task->accepts_source) call.request["accept_source"] = true;
   const std::uint64_t view = views_.problem_of(task->view).empty() ? task->view : 0;
   if (view != 0) call.request["view"] = view;
-  call.request["exclude"] = std::move(exclude);
+  call.request["exclude"] = json::value_from(task->dataset.exclude);
   call.request["links"] = config::to_string(task->dataset.links);
   if (task->dataset.model) call.request["model"] = workers::to_json(*task->dataset.model);
   const Demand demand = task->attempt.demand = task->demand();

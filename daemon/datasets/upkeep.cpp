@@ -44,6 +44,15 @@ json::object verdict(const std::string& dataset, const Result<json::object>& rea
           {"reason", read.error().message()}};
 }
 
+std::function<void(const json::object&)> progress_of(const std::shared_ptr<Job>& job,
+                                                     const std::string& dataset) {
+  return [job, name = printable(dataset)](const json::object& progress) {
+    json::object named = progress;
+    named["dataset"] = name;
+    job->set_progress(std::move(named));
+  };
+}
+
 Error both_failed(Error copy, const Error& folder) {
   copy.what += "; " + folder.what;
   copy.hint += (copy.hint.empty() || folder.hint.empty() ? "" : "; ") + folder.hint;
@@ -71,9 +80,8 @@ Result<std::vector<std::string>> Upkeep::readable() const {
   const auto catalog = catalog_.known();
   if (!catalog) return catalog.take_error();
   std::vector<std::string> names;
-  for (const json::value& value : *get_array(**catalog, "datasets")) {
-    const json::object& row = value.as_object();
-    if (get_string(row, "path")) names.push_back(get_string(row, "name").value_or(""));
+  for (const json::object& row : objects_in(**catalog, "datasets")) {
+    if (get_string(row, "path")) names.push_back(get_text(row, "name"));
   }
   return names;
 }
@@ -127,17 +135,11 @@ asio::awaitable<void> Upkeep::run_verify(std::shared_ptr<Job> job, Verification 
 
 asio::awaitable<Outcome> Upkeep::read_adopted(std::shared_ptr<Job> job, config::Dataset dataset, bool sha256,
                                               workers::Cancellation cancellation) {
-  workers::Call call;
-  call.verb = "verify-adopted";
-  call.subject = "the adopted folder of dataset " + printable(dataset.name);
-  call.request = catalog_.request();
+  workers::Call call{"verify-adopted", "the adopted folder of dataset " + printable(dataset.name),
+                     catalog_.request()};
   call.request["adopted"] = json::array{workers::adopted_to_json(dataset)};
   call.request["sha256"] = sha256;
-  call.on_progress = [job, name = printable(dataset.name)](const json::object& progress) {
-    json::object named = progress;
-    named["dataset"] = name;
-    job->set_progress(std::move(named));
-  };
+  call.on_progress = progress_of(job, dataset.name);
   auto read = co_await turns_.run(job, std::move(call), cancellation);
   if (!read && read.error().kind == Errc::Mismatch) {
     log::error(read.error().message());
@@ -148,17 +150,10 @@ asio::awaitable<Outcome> Upkeep::read_adopted(std::shared_ptr<Job> job, config::
 
 asio::awaitable<Outcome> Upkeep::read_back(std::shared_ptr<Job> job, std::string dataset, bool sha256,
                                            workers::Priority priority, workers::Cancellation cancellation) {
-  workers::Call call;
-  call.verb = "verify";
-  call.subject = "dataset " + printable(dataset);
-  call.request = catalog_.request();
+  workers::Call call{"verify", "dataset " + printable(dataset), catalog_.request()};
   call.request["dataset"] = dataset;
   call.request["sha256"] = sha256;
-  call.on_progress = [job, name = printable(dataset)](const json::object& progress) {
-    json::object named = progress;
-    named["dataset"] = name;
-    job->set_progress(std::move(named));
-  };
+  call.on_progress = progress_of(job, dataset);
   call.on_start = [priority](pid_t pid) {
     if (const auto set = workers::set_priority(pid, priority); !set) log::survived(set.error());
   };
@@ -241,9 +236,8 @@ std::optional<std::string> Upkeep::due_for_scrub() const {
   const WallTime too_old = context_.clock.wall() - *interval;
   std::int64_t oldest = std::chrono::duration_cast<std::chrono::seconds>(too_old.time_since_epoch()).count();
   std::optional<std::string> due;
-  for (const json::value& value : *get_array(**catalog, "datasets")) {
-    const json::object& row = value.as_object();
-    const std::string name = get_string(row, "name").value_or("");
+  for (const json::object& row : objects_in(**catalog, "datasets")) {
+    const std::string name = get_text(row, "name");
     const std::int64_t good_at = get_int(row, "good_at_s").value_or(oldest + 1);
     const auto tried = scrub_tried_.find(name);
     const bool just_tried =
@@ -312,10 +306,7 @@ asio::awaitable<void> Upkeep::run_evict(std::shared_ptr<Job> job, std::string da
 
 asio::awaitable<Outcome> Upkeep::evict_now(std::string dataset) {
   activity_.evicting.insert(dataset);
-  workers::Call call;
-  call.verb = "evict";
-  call.subject = "dataset " + printable(dataset);
-  call.request = catalog_.request();
+  workers::Call call{"evict", "dataset " + printable(dataset), catalog_.request()};
   call.request["dataset"] = dataset;
   co_await leases_.written();  // the worker reads the leases from the catalog
   auto evicted = co_await context_.runner.run(std::move(call));
@@ -325,8 +316,7 @@ asio::awaitable<Outcome> Upkeep::evict_now(std::string dataset) {
   if (evicted) {
     activity_.failed.erase(dataset);
     ++activity_.totals.evicted_by_request;
-    activity_.totals.evicted_by_request_bytes +=
-        static_cast<Bytes>(get_int(*evicted, "freed_bytes").value_or(0));
+    activity_.totals.evicted_by_request_bytes += get_count(*evicted, "freed_bytes");
   }
   co_await catalog_.refresh();
   activity_.evicting.erase(dataset);

@@ -26,7 +26,7 @@ std::set<std::string> configured_of(const config::Config& config, const std::str
 }
 
 json::value text_or_null(const std::string& text) {
-  return text.empty() ? json::value(nullptr) : json::value(printable(text));
+  return or_null(printable(text));
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ void Views::cut(View& view) const {
 
 // What its process says: {"folder", "can_resend"} once it answers.
 void Views::note(View& view, const json::object& progress) {
-  view.folder = get_string(progress, "folder").value_or("");
+  view.folder = get_text(progress, "folder");
   view.can_resend = get_bool(progress, "can_resend").value_or(false);
   if (!std::exchange(view.is_kept, true) && view.can_resend && kept_.manager != nullptr)
     kept_.manager->keep(view.name(), view.device.get());
@@ -184,10 +184,7 @@ asio::awaitable<void> Views::serve(ViewPtr view) {
   std::optional<SteadyTime> without;  // since when no process has answered
   while (!view->cancellation.is_asked()) {
     std::optional<SteadyTime> begun_at;
-    workers::Call call;
-    call.verb = "serve-view";
-    call.subject = subject_of(view->dataset);
-    call.request = view->request;
+    workers::Call call{"serve-view", subject_of(view->dataset), view->request};
     call.request["taken_over"] = !view->folder.empty();
     call.descriptor = view->device.get();
     call.on_progress = [this, view, &begun_at](const json::object& progress) {
@@ -251,10 +248,7 @@ asio::awaitable<bool> Views::show_copy(std::uint64_t number, std::string path, s
 // Beside the view's process: the kernel waits for a page that is being read, and only that process ends the
 // wait.
 asio::awaitable<void> Views::drop_pages(ViewPtr view) {
-  workers::Call call;
-  call.verb = "drop-pages";
-  call.subject = subject_of(view->dataset);
-  call.request = view->request;
+  workers::Call call{"drop-pages", subject_of(view->dataset), view->request};
   call.descriptor = view->device.get();
   view->is_dropping = true;
   const auto dropped = co_await runner_.run(std::move(call), view->dropping);
@@ -304,15 +298,14 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
   if (!found) why_not = found.error().message();
   if (!found) log::survived(found.error());
   std::vector<Earlier> earlier;
-  const json::array* views = found ? get_array(*found, "views") : nullptr;
-  for (std::size_t i = 0; views != nullptr && i < views->size(); ++i) {
-    const json::object& one = (*views)[i].as_object();
+  const json::object answer = found ? std::move(*found) : json::object();
+  for (const json::object& one : objects_in(answer, "views")) {
     const auto view = std::make_shared<View>();
-    view->number = static_cast<std::uint64_t>(get_int(one, "view").value_or(0));
+    view->number = get_count(one, "view");
     auto descriptor = descriptors.extract(view->name());
     if (!descriptor) continue;
-    view->dataset = get_string(one, "dataset").value_or("");
-    view->folder = get_string(one, "folder").value_or("");
+    view->dataset = get_text(one, "dataset");
+    view->folder = get_text(one, "folder");
     view->request = request_();
     view->request["dataset"] = view->dataset;
     view->request["view"] = view->number;
@@ -322,10 +315,10 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
     newest_ = std::max(newest_, view->number);
     const json::object* noted = get_object(one, "demand");
     json::object demand = noted == nullptr ? json::object{} : *noted;
-    std::string copy = get_string(one, "copy").value_or("");
+    std::string copy = get_text(one, "copy");
     view->user = static_cast<uid_t>(get_int(demand, "user").value_or(0));
     view->generation = std::strtoull(std::filesystem::path(copy).filename().c_str(), nullptr, 10);
-    view->trouble = get_string(one, "failed").value_or("");
+    view->trouble = get_text(one, "failed");
     start(view);
     if (get_bool(one, "ended").value_or(false)) {
       launch(executor_, subject_of(view->dataset), end(view->number));

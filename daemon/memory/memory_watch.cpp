@@ -43,10 +43,7 @@ std::shared_ptr<Job> MemoryWatch::drop(std::vector<std::string> datasets, Asker 
 
 asio::awaitable<void> MemoryWatch::run_drop(std::shared_ptr<Job> job, json::object request,
                                             workers::Cancellation cancellation) {
-  workers::Call call;
-  call.verb = "drop-memory";
-  call.subject = kSubject;
-  call.request = std::move(request);
+  workers::Call call{"drop-memory", kSubject, std::move(request)};
   auto dropped = co_await turns_.run(job, std::move(call), cancellation);
   job->finish(std::move(dropped));
 }

@@ -30,10 +30,9 @@ Family of_cache(const char* name, const char* help, const json::value& cache, st
 Family datasets_by_state(const std::optional<json::object>& list) {
   Family family{
       "spark_stage_datasets", "Datasets of the configuration and the cache, by state.", Kind::Gauge, {}};
-  const json::array* rows = list ? get_array(*list, "datasets") : nullptr;
-  if (rows == nullptr) return family;
+  if (!list) return family;
   std::map<std::string, double> count;
-  for (const json::value& row : *rows) ++count[get_string(row.as_object(), "state").value_or("")];
+  for (const json::object& row : objects_in(*list, "datasets")) ++count[get_text(row, "state")];
   for (const char* state : kDatasetStates) family.samples.push_back({{{"state", state}}, count[state]});
   return family;
 }

@@ -26,8 +26,12 @@ Family one_each(const char* name, const char* help, Kind kind, const std::vector
                 Value value) {
   Family family{name, help, kind, {}};
   for (const VolumeFacts& volume : volumes) {
-    if (const std::optional<double> known = value(*volume.status))
+    const auto known = value(*volume.status);
+    if constexpr (std::is_arithmetic_v<std::remove_const_t<decltype(known)>>) {
+      family.samples.push_back({of(volume), static_cast<double>(known)});
+    } else if (known) {
       family.samples.push_back({of(volume), *known});
+    }
   }
   return family;
 }
@@ -130,34 +134,26 @@ void add_volumes(Page& page, const std::vector<VolumeFacts>& volumes) {
   using volumes::Status;
   page.push_back(info(volumes));
   page.push_back(states(volumes));
-  page.push_back(one_each(
-      "spark_stage_volume_state_change_timestamp_seconds", "When the volume came into its state.",
-      Kind::Gauge, volumes,
-      [](const Status& status) -> std::optional<double> { return seconds_since_1970(status.since); }));
+  page.push_back(one_each("spark_stage_volume_state_change_timestamp_seconds",
+                          "When the volume came into its state.", Kind::Gauge, volumes,
+                          [](const Status& status) { return seconds_since_1970(status.since); }));
   page.push_back(
       one_each("spark_stage_volume_outages_total",
                "Times that a volume that was ready stopped answering; kept when the daemon is restarted.",
-               Kind::Counter, volumes, [](const Status& status) -> std::optional<double> {
-                 return static_cast<double>(status.history.outage_count());
-               }));
+               Kind::Counter, volumes, [](const Status& status) { return status.history.outage_count(); }));
   page.push_back(one_each("spark_stage_volume_reconnects_total",
                           "Outages that ended when the kernel reconnected.", Kind::Counter, volumes,
-                          [](const Status& status) -> std::optional<double> {
-                            return static_cast<double>(status.history.reconnects());
-                          }));
+                          [](const Status& status) { return status.history.reconnects(); }));
   page.push_back(one_each("spark_stage_volume_recoveries_total",
                           "Outages that ended because spark-staged reconnected or remounted.", Kind::Counter,
-                          volumes, [](const Status& status) -> std::optional<double> {
-                            return static_cast<double>(status.history.recoveries());
-                          }));
+                          volumes, [](const Status& status) { return status.history.recoveries(); }));
   page.push_back(one_each("spark_stage_volume_last_outage_seconds",
                           "How long the last outage that is over lasted; absent before the first.",
                           Kind::Gauge, volumes,
                           [](const Status& status) { return status.history.last_outage_s(); }));
   page.push_back(one_each("spark_stage_volume_warnings", "Active warnings; `spark-stage status` has them.",
-                          Kind::Gauge, volumes, [](const Status& status) -> std::optional<double> {
-                            return static_cast<double>(volumes::all_warnings(status).size());
-                          }));
+                          Kind::Gauge, volumes,
+                          [](const Status& status) { return volumes::all_warnings(status).size(); }));
   add_drives(page, volumes);
   page.push_back(paths(volumes));
   page.push_back(probes(volumes));

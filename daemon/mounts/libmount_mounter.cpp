@@ -17,7 +17,6 @@
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/filesystems/xfs.hpp"
 #include "daemon/mounts/hidden_mount.hpp"
-#include "daemon/mounts/kernel_log.hpp"
 #include "daemon/mounts/libmount_call.hpp"
 #include "daemon/mounts/mount_errors.hpp"
 #include "daemon/mounts/mount_point.hpp"
@@ -148,15 +147,13 @@ Result<> mount_block(const MountRequest& request, const UniqueFd& folder) {
     const auto claimed = claim_by_mmp(request.source, request.claim_as, mmp_wait(closed, true));
     if (!claimed) return fail_with(claimed.error(), doing(request));
   }
-  const KernelLog log;
+  KernelLog log{SystemRoot{}};
   const MountOutcome outcome =
       mount_onto(folder, request.source, request.target, request.type, options_of(request));
   if (outcome.done()) return {};
-  const std::string device = std::filesystem::path(request.source).filename();
   // MMP's node may have changed: it may have mounted between this process's read and the kernel's.
   const auto after = probe_superblock(request.source);
-  const std::string words =
-      outcome.kernel_words.empty() ? log.about(device, request.type) : outcome.kernel_words;
+  const std::string words = kernel_words(outcome, log, request.source, request.type);
   return fail(explain_block_mount(request, outcome.error_number, after ? *after : *superblock, words));
 }
 

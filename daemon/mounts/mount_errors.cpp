@@ -98,10 +98,28 @@ std::string sentence(std::string_view words) {
   return all;
 }
 
+// "EXT4-fs (nvme3n1): …", "EXT4-fs warning (device nvme3n1): …", or, before a device is known, "ext4: Unknown
+// …"
+bool is_about(const std::string& message, const std::string& device, const std::string& type) {
+  return message.find("(" + device + ")") != std::string::npos ||
+         message.find("(device " + device + ")") != std::string::npos || message.starts_with(type + ": ");
+}
+
 }  // namespace
 
 std::string doing(const MountRequest& request) {
   return "mounting " + printable(request.source) + " at " + printable(request.target.native());
+}
+
+std::string kernel_words(const MountOutcome& outcome, KernelLog& log, const std::filesystem::path& device,
+                         const std::string& type) {
+  if (!outcome.kernel_words.empty()) return outcome.kernel_words;
+  constexpr std::size_t kMostMessages = 3;
+  std::vector<std::string> all = log.lines("");
+  std::erase_if(all,
+                [&](const std::string& line) { return !is_about(line, device.filename().native(), type); });
+  all.resize(std::min(all.size(), kMostMessages));
+  return join(all, "; ");
 }
 
 Error explain_block_mount(const MountRequest& request, int error_number, const Superblock& superblock,

@@ -12,8 +12,8 @@
 #include "daemon/mounts/filesystems/block_device.hpp"
 #include "daemon/mounts/filesystems/mmp_claim.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
-#include "daemon/mounts/kernel_log.hpp"
 #include "daemon/mounts/libmount_call.hpp"
+#include "daemon/mounts/mount_errors.hpp"
 #include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
 
@@ -80,15 +80,13 @@ Result<Place> prepare_writing(const Remounted& mount, std::uint64_t stamp, const
 
 // An ext4 shows its writer without the announcement.
 Result<> remount_writable(const Remounted& mount, const Place& place, const std::string& doing) {
-  const KernelLog log;
+  KernelLog log{SystemRoot{}};
   const MountOutcome outcome = call_remount(*place.mount, false);
   if (outcome.done()) {
     auto announced = announce_writer(mount.target, mount.host, mount.now);
     return place.mount->type == "ext4" ? Result<>() : announced;
   }
-  const std::string name = std::filesystem::path(mount.device).filename();
-  const std::string words =
-      outcome.kernel_words.empty() ? log.about(name, place.mount->type) : outcome.kernel_words;
+  const std::string words = kernel_words(outcome, log, mount.device, place.mount->type);
   return fail_errno(outcome.error_number, doing + (words.empty() ? "" : " (" + words + ")"),
                     "`spark-stage volumes down` and `volumes up` remount it");
 }

@@ -5,7 +5,6 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,10 +32,8 @@ bool links_into(const fs::path& link, const Mount& mount) {
 // By mount ID: this also finds deleted files, and excludes files of a mount below or above.
 bool has_open_file(const fs::path& process, const Mount& mount) {
   const std::string wanted = "mnt_id:\t" + std::to_string(mount.id) + "\n";
-  std::error_code error;
-  fs::directory_iterator entry(process / "fdinfo", error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const auto info = read_file(entry->path());
+  for (const fs::path& entry : list_folder(process / "fdinfo")) {
+    const auto info = read_file(entry);
     if (info && info->find(wanted) != std::string::npos) return true;
   }
   return false;
@@ -59,11 +56,7 @@ std::string how_used(const fs::path& process, const Mount& mount) {
 }
 
 std::optional<pid_t> pid_of(const fs::path& process) {
-  const std::string name = process.filename();
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
-  return pid;
+  return parse_number<pid_t>(process.filename().native());
 }
 
 // The device's mounts as a process sees them: another mount namespace has a copy of each, with another ID.
@@ -111,10 +104,8 @@ void add_kernel_users(const SystemRoot& root, const Mount& mount, std::vector<Us
   };
   add_paths(root / "proc/fs/nfsd/exports", "the NFS export");
   add_paths(root / "proc/swaps", "the swap file");
-  std::error_code error;
-  fs::directory_iterator device(root / "sys/block", error);
-  for (; !error && device != fs::directory_iterator(); device.increment(error)) {
-    const auto file = read_line_file(device->path() / "loop/backing_file");
+  for (const fs::path& device : list_folder(root / "sys/block")) {
+    const auto file = read_line_file(device / "loop/backing_file");
     if (file && is_below(*file, mount.target.native()))
       users.push_back({0, "", "the loop device of " + printable(*file)});
   }
@@ -128,10 +119,8 @@ bool is_on(const fs::path& link, dev_t device) {
 }
 
 bool has_any_on(const fs::path& folder, dev_t device) {
-  std::error_code error;
-  fs::directory_iterator entry(folder, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (is_on(entry->path(), device)) return true;
+  for (const fs::path& entry : list_folder(folder)) {
+    if (is_on(entry, device)) return true;
   }
   return false;
 }
@@ -154,14 +143,12 @@ std::string command_of(const fs::path& process) {
 std::vector<User> users_of(const SystemRoot& root, const Mount& mount) {
   std::vector<User> users;
   Views views(root, mount);
-  std::error_code error;
-  fs::directory_iterator process(root / "proc", error);
-  for (; !error && process != fs::directory_iterator(); process.increment(error)) {
-    const auto pid = pid_of(process->path());
+  for (const fs::path& process : list_folder(root / "proc")) {
+    const auto pid = pid_of(process);
     if (!pid) continue;
-    std::string how = how_used(process->path(), views.of(process->path()));
+    std::string how = how_used(process, views.of(process));
     if (how.empty()) continue;
-    users.push_back({*pid, command_of(process->path()), std::move(how)});
+    users.push_back({*pid, command_of(process), std::move(how)});
   }
   add_kernel_users(root, mount, users);
   return users;
@@ -169,34 +156,28 @@ std::vector<User> users_of(const SystemRoot& root, const Mount& mount) {
 
 std::vector<User> users_elsewhere(const SystemRoot& root, dev_t device) {
   std::vector<User> users;
-  std::error_code error;
-  std::set<fs::path> namespaces = {fs::read_symlink(root / "proc/self/ns/mnt", error)};
-  fs::directory_iterator process(root / "proc", error);
-  for (; !error && process != fs::directory_iterator(); process.increment(error)) {
-    const auto pid = pid_of(process->path());
-    std::error_code gone;
-    if (!pid || !namespaces.insert(fs::read_symlink(process->path() / "ns/mnt", gone)).second || gone)
-      continue;
-    const auto text = read_file(process->path() / "mountinfo", 16 << 20);
+  std::error_code gone;
+  std::set<fs::path> namespaces = {fs::read_symlink(root / "proc/self/ns/mnt", gone)};
+  for (const fs::path& process : list_folder(root / "proc")) {
+    const auto pid = pid_of(process);
+    if (!pid || !namespaces.insert(fs::read_symlink(process / "ns/mnt", gone)).second || gone) continue;
+    const auto text = read_file(process / "mountinfo", 16 << 20);
     if (!text) continue;
     const auto table = parse_mount_table(*text);
     const auto shown = std::ranges::find(table, device, &Mount::device_number);
     if (shown == table.end()) continue;
-    users.push_back({*pid, command_of(process->path()),
-                     "mounted at " + printable(shown->target.native()) + " in its namespace"});
+    users.push_back(
+        {*pid, command_of(process), "mounted at " + printable(shown->target.native()) + " in its namespace"});
   }
   return users;
 }
 
 std::vector<User> users_of_detached(const SystemRoot& root, dev_t device) {
   std::vector<User> users;
-  std::error_code error;
-  fs::directory_iterator process(root / "proc", error);
-  for (; !error && process != fs::directory_iterator(); process.increment(error)) {
-    const auto pid = pid_of(process->path());
-    const std::string how = pid ? how_used(process->path(), device) : "";
-    if (!how.empty())
-      users.push_back({*pid, command_of(process->path()), how + " on a mount that was detached"});
+  for (const fs::path& process : list_folder(root / "proc")) {
+    const auto pid = pid_of(process);
+    const std::string how = pid ? how_used(process, device) : "";
+    if (!how.empty()) users.push_back({*pid, command_of(process), how + " on a mount that was detached"});
   }
   return users;
 }
@@ -212,10 +193,7 @@ std::string describe_users(const std::vector<User>& users, const std::vector<Mou
                                 : user.command + " (pid " + std::to_string(user.pid) + ", " + user.how + ")");
   }
   if (all.empty()) return "no process that can be seen, and no NFS export, loop device or swap file";
-  const std::size_t named = std::min(all.size(), kMostNamed);
-  const std::string rest = all.size() > named ? " and " + std::to_string(all.size() - named) + " more" : "";
-  all.resize(named);
-  return join(all, ", ") + rest;
+  return join_first(all, kMostNamed);
 }
 
 }  // namespace spark::mounts

@@ -28,17 +28,16 @@ asio::awaitable<Result<std::string>> HeldSources::hold(std::string checkpoint, s
                        });
   if (is_read) co_return fail(Errc::Unavailable, "another copy reads " + printable(checkpoint));
   busy_.insert(holding_folder);
-  workers::Call call;
-  call.verb = "hold-source";
-  call.subject = "the checkpoints in " + printable(path.parent_path().native());
-  call.deadline = context_.timings.scan;
-  call.request = {
-      {"path", path.parent_path().native()}, {"name", path.filename().native()}, {"written", written}};
+  workers::Call call{
+      "hold-source",
+      "the checkpoints in " + printable(path.parent_path().native()),
+      {{"path", path.parent_path().native()}, {"name", path.filename().native()}, {"written", written}},
+      context_.timings.scan};
   const auto held = co_await context_.runner.run(std::move(call));
   busy_.erase(holding_folder);
   freed_.notify();
   if (!held) co_return fail(held.error());
-  co_return get_string(*held, "source").value_or("");
+  co_return get_text(*held, "source");
 }
 
 // None if all are needed, or that is not known. The job's own name of one counts: the end of the held one's
@@ -69,11 +68,10 @@ asio::awaitable<void> HeldSources::release(HoldingFolder folder) {
   const auto held = std::ranges::count_if(*sources, [&](auto& source) { return is_in(source, folder.path); });
   if (static_cast<std::size_t>(held) >= folder.entries) co_return;
   busy_.insert(folder.path);
-  workers::Call call;
-  call.verb = "release-held";
-  call.subject = "the checkpoints in " + printable(folder.path);
-  call.deadline = context_.timings.scan;
-  call.request = {{"folder", folder.path}, {"keep", json::value_from(*needed)}};
+  workers::Call call{"release-held",
+                     "the checkpoints in " + printable(folder.path),
+                     {{"folder", folder.path}, {"keep", json::value_from(*needed)}},
+                     context_.timings.scan};
   const auto released = co_await context_.runner.run(std::move(call));
   busy_.erase(folder.path);
   freed_.notify();

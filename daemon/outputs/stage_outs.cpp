@@ -77,11 +77,10 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
 // The source first: the record is what a restarted daemon trusts.
 asio::awaitable<Result<>> StageOuts::make_durable(StageOutRequest request, std::shared_ptr<Job> job) {
   if (!request.is_flushed) {
-    workers::Call call;
-    call.verb = "flush-source";
-    call.subject = "stage-out";
-    call.deadline = context_.timings.scan;
-    call.request = {{"source", request.source}, {"uid", request.asker.uid}};
+    workers::Call call{"flush-source",
+                       "stage-out",
+                       {{"source", request.source}, {"uid", request.asker.uid}},
+                       context_.timings.scan};
     workers::Cancellation never;
     const auto flushed = co_await workers_.run(std::move(job), std::move(call), never);
     if (!flushed) co_return fail_with(flushed.error(), request.doing());
@@ -180,7 +179,7 @@ void StageOuts::count(const Outcome& sent) {
     ++totals_.unchanged;
   } else {
     ++totals_.sent;
-    totals_.sent_bytes += static_cast<Bytes>(std::max<std::int64_t>(0, get_int(*sent, "bytes").value_or(0)));
+    totals_.sent_bytes += get_count(*sent, "bytes");
   }
 }
 

@@ -29,12 +29,10 @@ asio::awaitable<Result<std::vector<StageOutRequest>>> Store::load() {
       co_await context_.runner.ask("stage-out", "recorded", std::move(folder), context_.timings.record);
   if (!answer) co_return fail(answer.error());
   std::vector<StageOutRequest> requests;
-  const json::array* records = get_array(*answer, "records");
-  for (std::size_t i = 0; records != nullptr && i < records->size(); ++i) {
-    const json::object& record = (*records)[i].as_object();
+  for (const json::object& record : objects_in(*answer, "records")) {
     const json::object* content = get_object(record, "content");
     auto request = request_from_json(content == nullptr ? json::object{} : *content);
-    const std::string file = get_string(record, "file").value_or("");
+    const std::string file = get_text(record, "file");
     if (request && file_of(request->id) == file) {
       requests.push_back(std::move(*request));
     } else {

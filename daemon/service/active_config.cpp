@@ -101,11 +101,8 @@ asio::awaitable<void> ActiveConfig::reload_on_signal() {
 
 // A worker makes the plan, because any member of the group may send a megabyte.
 asio::awaitable<Result<json::object>> ActiveConfig::plan(json::object request, uid_t user) {
-  workers::Call call;
-  call.verb = "plan";
-  call.subject = "the configuration";
-  call.deadline = kPlan;
-  call.request = {{"file", file_.native()}, {"config", to_json(config_)}};
+  workers::Call call{
+      "plan", "the configuration", {{"file", file_.native()}, {"config", to_json(config_)}}, kPlan};
   if (const json::value* text = request.if_contains("yaml"); text != nullptr && text->is_string()) {
     call.request["yaml"] = *text;
     call.request["file"] = get_string(request, "file").value_or("the configuration");
@@ -119,8 +116,8 @@ asio::awaitable<Result<json::object>> ActiveConfig::plan(json::object request, u
   if (!plan) co_return plan;
   for (json::value& value : (*plan)["volumes"].as_array()) {
     json::object& step = value.as_object();
-    if (!config::takes_mount_away(get_string(step, "action").value_or(""))) continue;
-    const std::string why = co_await volumes_.why_it_stays(get_string(step, "name").value_or(""));
+    if (!config::takes_mount_away(get_text(step, "action"))) continue;
+    const std::string why = co_await volumes_.why_it_stays(get_text(step, "name"));
     if (!why.empty()) step["refused"] = printable(why);
   }
   co_return plan;

@@ -23,7 +23,7 @@ namespace {
 
 json::value cache_problem(const DaemonParts& daemon) {
   const std::string why = daemon.datasets.cache_problem();
-  return why.empty() ? json::value(nullptr) : json::value(why);
+  return or_null(why);
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ Answer post_scrub(const DaemonParts& daemon, const Request& request) {
 }
 
 Answer post_cache_move(const DaemonParts& daemon, const Request& request) {
-  const std::string path = get_string(request.body, "path").value_or("");
+  const std::string path = get_text(request.body, "path");
   if (!path.starts_with('/'))
     return api::error_answer({Errc::Invalid, "moving the cache: \"path\" is no absolute path",
                               "`spark-stage cache move PATH` sends one"});

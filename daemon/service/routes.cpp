@@ -38,12 +38,9 @@ bool has_path(const Route& route, const Request& request) {
   });
 }
 
-using AnswerNow = Answer (*)(const DaemonParts&, const Request&);
-using AnswerLater = asio::awaitable<Answer> (*)(const DaemonParts&, Request);  // calls workers first
-
 struct Endpoint {
   Route route;
-  std::variant<AnswerNow, AnswerLater> handler;
+  std::variant<AnswerNow*, AnswerLater*> handler;
 };
 
 // docs/openapi.yaml describes each of them.
@@ -90,9 +87,9 @@ asio::awaitable<Answer> answer_request(const DaemonParts& daemon, Request reques
   });
   if (found == std::end(kEndpoints)) co_return not_found(request);
   if (found->route.root_alone && !request.caller.may_change) co_return denied(request);
-  if (const auto* answer_now = std::get_if<AnswerNow>(&found->handler))
+  if (const auto* answer_now = std::get_if<AnswerNow*>(&found->handler))
     co_return (*answer_now)(daemon, request);
-  const auto answer_later = std::get<AnswerLater>(found->handler);
+  AnswerLater* const answer_later = std::get<AnswerLater*>(found->handler);
   auto answer = co_await answer_later(daemon, std::move(request));
   co_return answer;
 }

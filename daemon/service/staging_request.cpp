@@ -88,15 +88,15 @@ Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
   }
   if (request.body.contains("hold"))
     return fail(Errc::Invalid, "a request has a job or hold, not both", "a job's lease ends with the job");
-  wanted.job.system = get_string(*job, "system").value_or("");
-  wanted.job.id = get_string(*job, "id").value_or("");
-  wanted.job.user = get_string(*job, "user").value_or("").substr(0, kLongestUser);
+  wanted.job.system = get_text(*job, "system");
+  wanted.job.id = get_text(*job, "id");
+  wanted.job.user = get_text(*job, "user").substr(0, kLongestUser);
   if (wanted.job.system != staging::kSlurm && wanted.job.system != staging::kCsi) {
     return fail(Errc::Invalid, "job.system is not a scheduler that is known here",
                 "it is \"slurm\", or \"csi\" for a volume of a pod");
   }
   if (auto valid = staging::check_job_id(wanted.job.system, wanted.job.id); !valid) return valid;
-  wanted.nodes = fleet::expand_node_list(get_string(*job, "nodes").value_or(""));
+  wanted.nodes = fleet::expand_node_list(get_text(*job, "nodes"));
   // A pod and its volume survive a reboot.
   if (!wanted.job.has_processes()) return {};
   wanted.job.boot = staging::boot_id(SystemRoot{});

@@ -79,23 +79,20 @@ json::object History::to_json() const {
 
 History History::from_json(const json::object& object) {
   History history;
-  history.reconnects_ = static_cast<std::uint64_t>(get_int(object, "reconnects").value_or(0));
-  history.recoveries_ = static_cast<std::uint64_t>(get_int(object, "recoveries").value_or(0));
-  const json::array* outages = get_array(object, "outages");
-  if (outages == nullptr) return history;
-  for (const json::value& value : *outages) {
-    const json::object* one = value.if_object();
-    const auto began = one == nullptr ? std::nullopt : get_int(*one, "began_ms");
+  history.reconnects_ = get_count(object, "reconnects");
+  history.recoveries_ = get_count(object, "recoveries");
+  for (const json::object& one : objects_in(object, "outages")) {
+    const auto began = get_int(one, "began_ms");
     if (!began) continue;
-    Outage outage{time_of(*began), std::nullopt, get_string(*one, "reason").value_or(""), std::nullopt};
-    if (const auto ended = get_int(*one, "ended_ms")) outage.ended = time_of(*ended);
-    const auto healer = get_string(*one, "healer");
+    Outage outage{time_of(*began), std::nullopt, get_text(one, "reason"), std::nullopt};
+    if (const auto ended = get_int(one, "ended_ms")) outage.ended = time_of(*ended);
+    const auto healer = get_string(one, "healer");
     if (healer == to_string(Healer::Kernel)) outage.healer = Healer::Kernel;
     if (healer == to_string(Healer::Us)) outage.healer = Healer::Us;
     history.outages_.push_back(std::move(outage));
   }
   // An older record without a count has at least these.
-  const auto counted = static_cast<std::uint64_t>(get_int(object, "outage_count").value_or(0));
+  const auto counted = get_count(object, "outage_count");
   history.outage_count_ = std::max<std::uint64_t>(counted, history.outages_.size());
   return history;
 }

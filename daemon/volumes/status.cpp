@@ -9,12 +9,7 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 json::value text_or_null(const std::string& text) {
-  return text.empty() ? json::value(nullptr) : json::value(printable(text));
-}
-
-template <class Number>
-json::value number_or_null(const std::optional<Number>& number) {
-  return number ? json::value(*number) : json::value(nullptr);
+  return or_null(printable(text));
 }
 
 json::array outages_of(const History& history) {
@@ -56,8 +51,8 @@ json::value drives_of(const std::optional<DriveStatus>& drives) {
   json::array critical;
   for (const std::string& words : smart.critical) critical.emplace_back(words);
   return json::object{{"critical", std::move(critical)},
-                      {"temperature_c", number_or_null(smart.temperature_c)},
-                      {"spare_percent", number_or_null(smart.spare_percent)},
+                      {"temperature_c", or_null(smart.temperature_c)},
+                      {"spare_percent", or_null(smart.spare_percent)},
                       {"used_percent", smart.used_percent},
                       {"media_errors", smart.media_errors},
                       {"asked_at", rfc3339(drives->asked_at)}};
@@ -172,12 +167,12 @@ json::object to_json(const config::Volume& volume, const Status& status) {
           {"warnings", std::move(warnings)},
           {"reconnects", status.history.reconnects()},
           {"recoveries", status.history.recoveries()},
-          {"last_outage_s", number_or_null(status.history.last_outage_s())},
+          {"last_outage_s", or_null(status.history.last_outage_s())},
           {"drives", drives_of(status.drives)},
           {"outages", outages_of(status.history)},
-          {"probe", json::object{{"last_us", number_or_null(status.probes.last())},
-                                 {"p50_us", number_or_null(status.probes.percentile(0.5))},
-                                 {"p99_us", number_or_null(status.probes.percentile(0.99))}}}};
+          {"probe", json::object{{"last_us", or_null(status.probes.last())},
+                                 {"p50_us", or_null(status.probes.percentile(0.5))},
+                                 {"p99_us", or_null(status.probes.percentile(0.99))}}}};
 }
 
 }  // namespace spark::volumes

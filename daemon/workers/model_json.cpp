@@ -33,12 +33,12 @@ void add_model(const std::optional<staging::ModelInCache>& model, json::object& 
   if (!model) return;
   const staging::ModelRecord& record = model->record;
   to["model"] = record.name;
-  to["revision"] = record.revision.empty() ? json::value(nullptr) : json::value(record.revision);
+  to["revision"] = or_null(record.revision);
   to["checked"] =
       json::object{{"sha256", record.sha256}, {"git_sha1", record.git_sha1}, {"none", record.none}};
   to["absent_files"] = record.absent;
   const std::string& pin = record.pin.empty() ? record.expect : record.pin;
-  to["pin"] = pin.empty() ? json::value(nullptr) : json::value(pin);
+  to["pin"] = or_null(pin);
   if (model->hub_cache.empty()) return;
   to["hub_cache"] = model->hub_cache.native();
   to["hub_folder"] = record.hub_folder;

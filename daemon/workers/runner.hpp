@@ -22,13 +22,13 @@ namespace spark::workers {
 namespace asio = boost::asio;
 
 struct Call {
-  std::string verb;
-  std::string subject;  // for messages: "volume datasets"
-  json::object request;
-  std::optional<Duration> deadline;  // none: until it ends or is cancelled
-  bool shares_worker = false;        // may run in a worker that has answered other calls
-  std::function<void(const json::object&)> on_progress;
-  std::function<void(pid_t)> on_start;  // the worker's process; it has ended when run() returns
+  std::string verb{};
+  std::string subject{};  // for messages: "volume datasets"
+  json::object request{};
+  std::optional<Duration> deadline{};  // none: until it ends or is cancelled
+  bool shares_worker = false;          // may run in a worker that has answered other calls
+  std::function<void(const json::object&)> on_progress{};
+  std::function<void(pid_t)> on_start{};  // the worker's process; it has ended when run() returns
   int descriptor = -1;  // of the caller, which keeps it open; the worker gets it as kInherited. -1: none
 };
 

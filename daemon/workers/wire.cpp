@@ -43,7 +43,7 @@ config::CacheSettings cache_settings_from_json(const json::object& object) {
     const json::object* one = get_object(object, key);
     config::Amount read;
     if (one != nullptr) {
-      read.bytes = static_cast<Bytes>(get_int(*one, "bytes").value_or(0));
+      read.bytes = get_count(*one, "bytes");
       read.percent = get_double(*one, "percent").value_or(0);
     }
     return read;
@@ -54,7 +54,7 @@ config::CacheSettings cache_settings_from_json(const json::object& object) {
   settings.keep_free = amount("keep_free");
   settings.engine.threads = static_cast<unsigned>(get_int(object, "threads").value_or(0));
   settings.engine.depth = static_cast<unsigned>(get_int(object, "depth").value_or(0));
-  settings.engine.chunk = static_cast<Bytes>(get_int(object, "chunk").value_or(0));
+  settings.engine.chunk = get_count(object, "chunk");
   settings.options = get_strings(object, "options");
   return settings;
 }
@@ -90,7 +90,7 @@ json::object to_json(const staging::CopyProgress& progress) {
                       {"files_total", progress.files_total},
                       {"bytes_per_second", progress.bytes_per_second},
                       {"seconds", progress.seconds},
-                      {"eta_s", progress.eta_s ? json::value(*progress.eta_s) : json::value(nullptr)},
+                      {"eta_s", or_null(progress.eta_s)},
                       {"bottleneck", progress.bottleneck},
                       {"bytes_from", json::object{{"volume", progress.bytes_from_volume},
                                                   {"peers", progress.bytes_from_peers}}}};

@@ -73,8 +73,8 @@ Bytes in_bytes(const config::Amount& amount, Bytes total) {
 }
 
 void check_room(const Host& host, const json::object& seen, const std::string& type, Report& report) {
-  const auto total = static_cast<Bytes>(get_int(seen, "total").value_or(0));
-  const auto free = static_cast<Bytes>(get_int(seen, "free").value_or(0));
+  const auto total = get_count(seen, "total");
+  const auto free = get_count(seen, "free");
   const Bytes kept = in_bytes(host.settings().cache.keep_free, total);
   const std::string path = printable(host.settings().cache.path.native());
   if (free <= kept) {
@@ -164,7 +164,7 @@ void check_cache_drive(const Host& host, Report& report) {
         std::to_string(major(mount->device_number)) + ":" + std::to_string(minor(mount->device_number));
     check_health(host, controller_of((host.root / "sys").native(), device), report);
   }
-  const auto free = static_cast<Bytes>(get_int(*seen, "free").value_or(0));
+  const auto free = get_count(*seen, "free");
   report.fine_since(before, "cache drive (" + format_bytes(free) + " free" +
                                 (mount == nullptr ? "" : ", " + printable(mount->type)) + ")");
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr char kArea[] = "fleet";
 
 std::string text_of(const json::object& object, std::string_view key) {
-  return printable(get_string(object, key).value_or(""));
+  return printable(get_text(object, key));
 }
 
 std::int64_t link_of(const json::object& object) {
@@ -56,13 +56,10 @@ void check_fleet(const Host& host, Report& report) {
     report.wrong(kArea, "peers are not served: " + printable(*why),
                  "they read this host's datasets from the volume",
                  "check fleet.listen and fleet.key_file; then: sudo systemctl reload spark-staged");
-  const json::array* peers = get_array(*fleet, "peers");
   std::size_t answering = 0;
-  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
-    const json::object* peer = (*peers)[i].if_object();
-    if (peer == nullptr) continue;
-    check_peer(*fleet, text_of(*status, "version"), *peer, report);
-    if (get_bool(*peer, "answers").value_or(false)) ++answering;
+  for (const json::object& peer : objects_in(*fleet, "peers")) {
+    check_peer(*fleet, text_of(*status, "version"), peer, report);
+    if (get_bool(peer, "answers").value_or(false)) ++answering;
   }
   report.fine_since(before, "fleet: " + std::to_string(answering) + " peers answer");
 }

@@ -6,14 +6,6 @@ namespace spark::doctor {
 
 namespace {
 
-json::value or_null(const std::string& text) {
-  return text.empty() ? json::value() : json::value(text);
-}
-
-json::value or_null(unsigned number) {
-  return number == 0 ? json::value() : json::value(number);
-}
-
 json::object to_json(const NetworkWay& way) {
   return {{"target", way.target},
           {"address", way.address},
@@ -46,7 +38,7 @@ std::size_t Report::count(Level level) const {
 }
 
 json::object to_json(const Report& report) {
-  json::array findings, fine, unknown, network;
+  json::array findings, network;
   for (const Finding& finding : report.findings) {
     findings.push_back(json::object{{"level", finding.level == Level::Wrong ? "wrong" : "note"},
                                     {"area", finding.area},
@@ -54,12 +46,13 @@ json::object to_json(const Report& report) {
                                     {"why", finding.why},
                                     {"fix", finding.fix}});
   }
-  for (const std::string& words : report.fine) fine.emplace_back(words);
-  for (const std::string& words : report.unknown) unknown.emplace_back(words);
   for (const NetworkWay& way : report.network) network.push_back(to_json(way));
-  json::object all = {{"wrong", report.count(Level::Wrong)}, {"notes", report.count(Level::Note)},
-                      {"findings", std::move(findings)},     {"fine", std::move(fine)},
-                      {"unknown", std::move(unknown)},       {"network", std::move(network)}};
+  json::object all = {{"wrong", report.count(Level::Wrong)},
+                      {"notes", report.count(Level::Note)},
+                      {"findings", std::move(findings)},
+                      {"fine", json::value_from(report.fine)},
+                      {"unknown", json::value_from(report.unknown)},
+                      {"network", std::move(network)}};
   if (!report.links.empty()) all["links"] = json::array(report.links.begin(), report.links.end());
   return all;
 }

@@ -51,7 +51,7 @@ Result<Route> route_to(const Host& host, const std::string& address, const std::
   if (!answer) return answer.take_error();
   if (answer->empty() || !answer->front().is_object()) return fail(Errc::Unavailable, "no route");
   const json::object& route = answer->front().get_object();
-  return Route{get_string(route, "dev").value_or(""), get_string(route, "gateway").value_or("")};
+  return Route{get_text(route, "dev"), get_text(route, "gateway")};
 }
 
 }  // namespace spark::doctor

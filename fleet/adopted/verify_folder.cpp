@@ -59,12 +59,9 @@ Result<std::uint64_t> compare_published(const FolderNow& now, const std::filesys
 }  // namespace
 
 Error damaged_content(const staging::Tree& tree, const std::vector<std::string>& damaged) {
-  const std::size_t shown = std::min(damaged.size(), kShown);
-  const std::string rest =
-      damaged.size() > shown ? " and " + std::to_string(damaged.size() - shown) + " more" : "";
   return {Errc::Mismatch,
           tree.shown("") + ": no longer the content that was hashed, without a trace of a change: " +
-              join({damaged.data(), shown}, "; ") + rest,
+              join_first(damaged, kShown, "; "),
           "peers don't get the folder now; replace these files, or `touch` those that are right; after a "
           "fault of the drive, `spark-stage verify` reads them again"};
 }

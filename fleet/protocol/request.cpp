@@ -1,7 +1,6 @@
 #include "fleet/protocol/request.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.hpp"
 #include "fleet/protocol/set_id.hpp"
@@ -19,13 +18,6 @@ constexpr WalkPart kWalkParts[] = {{PeerRequest::Kind::WalkEntries, "entries"},
                                    {PeerRequest::Kind::WalkNotes, "notes"},
                                    {PeerRequest::Kind::WalkFolders, "folders"}};
 
-std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 bool read_query(std::string_view query, PeerRequest& request) {
   constexpr std::string_view kFrom = "from=";
   const auto from = query.starts_with(kFrom) ? parse_node(query.substr(kFrom.size())) : std::nullopt;
@@ -39,7 +31,7 @@ std::optional<PeerRequest> parse_link(const std::vector<std::string>& parts) {
   request.kind = PeerRequest::Kind::Link;
   if (parts.size() == 1) return request;
   const bool is_send = parts[1] == "send";
-  const auto bytes = parts.size() == 3 ? parse_number(parts[2], 10) : std::nullopt;
+  const auto bytes = parts.size() == 3 ? parse_number<std::uint64_t>(parts[2]) : std::nullopt;
   if (!bytes || *bytes == 0 || *bytes > kMostLinkBytes || (!is_send && parts[1] != "take"))
     return std::nullopt;
   request.kind = is_send ? PeerRequest::Kind::LinkSend : PeerRequest::Kind::LinkTake;
@@ -85,7 +77,8 @@ std::optional<PeerRequest> parse_target(std::string_view target) {
     request.kind = part->kind;
     return request;
   }
-  const auto unit = parts.size() == 4 && parts[2] == "units" ? parse_number(parts[3], 10) : std::nullopt;
+  const auto unit =
+      parts.size() == 4 && parts[2] == "units" ? parse_number<std::uint64_t>(parts[3]) : std::nullopt;
   if (!unit || request.from != 0) return std::nullopt;
   request.kind = PeerRequest::Kind::Unit;
   request.unit = *unit;
@@ -115,7 +108,7 @@ std::string node_text(NodeId node) {
 }
 
 std::optional<NodeId> parse_node(std::string_view text) {
-  return text.size() == 16 ? parse_number(text, 16) : std::nullopt;
+  return text.size() == 16 ? parse_number<NodeId>(text, 16) : std::nullopt;
 }
 
 }  // namespace spark::fleet

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "base/child.hpp"
+#include "base/kernel_log.hpp"
 #include "base/text.hpp"
-#include "nvmetcp/connect/kernel_log.hpp"
 #include "nvmetcp/names.hpp"
 
 namespace spark::nvmetcp {
@@ -106,13 +106,13 @@ tl::expected<MadeController, RefusedConnect> create_controller(const SystemRoot&
   const ssize_t written = ::write(fd.get(), text.data(), text.size());
   if (written < 0) {
     const int number = errno;
-    return tl::unexpected(RefusedConnect{number, log.lines()});
+    return tl::unexpected(RefusedConnect{number, log.lines("nvme")});
   }
   const auto answer = read_answer(fd.get());
   std::string name = answer ? controller_name(*answer) : "";
   // Connected, but under an unknown name: the next attempt finds and adopts it.
-  if (!is_controller_name(name)) return tl::unexpected(RefusedConnect{EBADMSG, log.lines()});
-  return MadeController{std::move(name), log.lines()};
+  if (!is_controller_name(name)) return tl::unexpected(RefusedConnect{EBADMSG, log.lines("nvme")});
+  return MadeController{std::move(name), log.lines("nvme")};
 }
 
 }  // namespace spark::nvmetcp

@@ -59,10 +59,9 @@ TemporaryDiscoveryController::~TemporaryDiscoveryController() {
 
 std::vector<std::string> abandoned_discovery_controllers(const SystemRoot& root) {
   std::vector<std::string> abandoned;
-  std::error_code error;
-  for (fs::directory_iterator note(root / kNotes, error), end; !error && note != end; note.increment(error)) {
-    if (is_controller_name(note->path().filename().native()) && is_abandoned(root, note->path()))
-      abandoned.push_back(note->path().filename());
+  for (const fs::path& note : list_folder(root / kNotes)) {
+    if (is_controller_name(note.filename().native()) && is_abandoned(root, note))
+      abandoned.push_back(note.filename());
   }
   return abandoned;
 }

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -95,12 +94,6 @@ std::optional<SubsystemKind> kind_of(std::uint64_t code) {
   }
 }
 
-std::uint16_t port_in(const std::string& text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc{} && end == text.data() + text.size() ? port : std::uint16_t{0};
-}
-
 bool is_ip_address(const std::string& family, const std::string& text) {
   in6_addr address{};
   if (family == "ipv4") return ::inet_pton(AF_INET, text.c_str(), &address) == 1;
@@ -116,7 +109,8 @@ Result<> check_printable(const std::string& text, const char* what) {
 Result<OfferedSubsystem> parse_entry(std::span<const std::byte> bytes) {
   OfferedSubsystem entry;
   entry.nqn = text_in(bytes, kNqn);
-  entry.portal = {text_in(bytes, kAddress), port_in(text_in(bytes, kService))};
+  entry.portal = {text_in(bytes, kAddress),
+                  parse_number<std::uint16_t>(text_in(bytes, kService)).value_or(0)};
   entry.address_family = family_name(little_endian(bytes, kFamily));
   if (auto valid = validate_nqn(entry.nqn, "subsystem"); !valid) return valid.take_error();
   if (auto valid = check_printable(entry.nqn, "subsystem"); !valid) return valid.take_error();

@@ -83,10 +83,8 @@ std::vector<Exclusion> read_exclusions(const SystemRoot& root) {
   std::vector<Exclusion> all;
   append(all, root / kFile, std::string("/") + kFile);
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(root / kFolder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().extension() == ".conf") names.push_back(entry->path().filename().native());
+  for (const fs::path& entry : list_folder(root / kFolder)) {
+    if (entry.extension() == ".conf") names.push_back(entry.filename().native());
   }
   std::ranges::sort(names);
   for (const std::string& name : names)

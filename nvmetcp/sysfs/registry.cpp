@@ -81,10 +81,8 @@ Result<> claim(const SystemRoot& root, const std::string& controller) {
 
 void forget_gone(const SystemRoot& root) {
   std::vector<std::string> gone;
-  std::error_code error;
-  for (fs::directory_iterator entry(root / kRegistry, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename();
+  for (const fs::path& entry : list_folder(root / kRegistry)) {
+    const std::string name = entry.filename();
     std::error_code ignored;
     if (is_controller_name(name) && !fs::exists(root / "sys/class/nvme" / name, ignored))
       gone.push_back(name);

@@ -191,10 +191,8 @@ Incomplete why_not_deep_speed(const fs::path& path, bool was_complete) {
     return {"`latest` still names " + printable(named)};
   std::set<std::string> of_rank_0, of_all;
   bool has_model = false;
-  std::error_code error;
-  for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
-       files.increment(error)) {
-    const std::string file = files->path().filename();
+  for (const fs::path& entry : list_folder(path)) {
+    const std::string file = entry.filename();
     if (!file.ends_with("_states.pt")) continue;
     of_all.insert(file);
     has_model = has_model || file.ends_with("model_states.pt");

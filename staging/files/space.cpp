@@ -46,12 +46,10 @@ std::string text_of(const FsUuid& uuid) {
 
 // As udev names the device.
 std::string uuid_of_device(dev_t device) {
-  std::error_code error;
-  std::filesystem::directory_iterator links("/dev/disk/by-uuid", error);
-  for (; !error && links != std::filesystem::directory_iterator(); links.increment(error)) {
+  for (const std::filesystem::path& link : list_folder("/dev/disk/by-uuid")) {
     struct stat info {};
-    if (::stat(links->path().c_str(), &info) == 0 && S_ISBLK(info.st_mode) && info.st_rdev == device)
-      return links->path().filename();
+    if (::stat(link.c_str(), &info) == 0 && S_ISBLK(info.st_mode) && info.st_rdev == device)
+      return link.filename();
   }
   return "";
 }

@@ -106,14 +106,4 @@ Result<> LineWriter::commit() {
   return flush_folder(path_.parent_path());
 }
 
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return 0;
-}
-
 }  // namespace spark::staging

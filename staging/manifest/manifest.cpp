@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/json.hpp"
-#include "base/rounding.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "staging/manifest/entry_line.hpp"
 #include "staging/manifest/lines.hpp"
 #include "staging/manifest/manifest_reader.hpp"

@@ -130,7 +130,7 @@ std::optional<Bytes> cached_before(const std::vector<std::string>& folders) {
   if (folders.empty()) return std::nullopt;
   const auto answer = call_bounded(kLook, [&]() -> Result<json::object> {
     const auto cached = bench::cached_data(folders);
-    return json::object{{"bytes", cached ? json::value(*cached) : json::value(nullptr)}};
+    return json::object{{"bytes", or_null(cached)}};
   });
   const auto bytes = answer ? get_int(*answer, "bytes") : std::nullopt;
   return bytes ? std::optional(static_cast<Bytes>(*bytes)) : std::nullopt;

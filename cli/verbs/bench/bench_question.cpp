@@ -29,8 +29,8 @@ Result<> count_files(Context& context, const std::string& folder, bench::AskedFo
   if (!counted) return counted.take_error();
   const json::object& answer = counted->as_object();
   asked.folder = absolute_path(folder).value_or(folder);
-  asked.dataset_bytes = static_cast<Bytes>(get_int(answer, "bytes").value_or(0));
-  asked.dataset_files = static_cast<std::uint64_t>(get_int(answer, "files").value_or(0));
+  asked.dataset_bytes = get_count(answer, "bytes");
+  asked.dataset_files = get_count(answer, "files");
   if (asked.dataset_files == 0) {
     return fail(Errc::NotFound, "there is no file in " + printable(folder),
                 "give the dataset's own folder, or its size");
@@ -62,21 +62,17 @@ void ask_cache(Context& context, const std::string& name, bench::AskedFor& asked
   const auto status = call(*context.client, {"GET", "/v1/status", {}});
   const auto list = call(*context.client, {"GET", "/v1/datasets", {}});
   const json::object* cache = status ? get_object(*status, "cache") : nullptr;
-  const json::array* datasets = list ? get_array(*list, "datasets") : nullptr;
-  if (cache == nullptr || datasets == nullptr) return;
+  if (cache == nullptr || !list) return;
   const auto number = [](const json::object& object, const char* key) {
     return std::max<std::int64_t>(0, get_int(object, key).value_or(0));
   };
   std::int64_t leased = 0;
-  for (const json::value& value : *datasets) {
-    const json::object* dataset = value.if_object();
-    if (dataset == nullptr) continue;
-    if (get_string(*dataset, "name") == name && get_string(*dataset, "state") == "ready") {
+  for (const json::object& dataset : objects_in(*list, "datasets")) {
+    if (get_string(dataset, "name") == name && get_string(dataset, "state") == "ready") {
       asked.is_staged = true;
-      asked.dataset_bytes = static_cast<Bytes>(number(*dataset, "bytes"));
+      asked.dataset_bytes = static_cast<Bytes>(number(dataset, "bytes"));
     }
-    const json::array* leases = get_array(*dataset, "leases");
-    if (leases != nullptr && !leases->empty()) leased += number(*dataset, "bytes");
+    if (!objects_in(dataset, "leases").empty()) leased += number(dataset, "bytes");
   }
   const std::int64_t evictable = std::max<std::int64_t>(0, number(*cache, "used_bytes") - leased);
   asked.cache_room = static_cast<Bytes>(std::max<std::int64_t>(
@@ -184,21 +180,17 @@ Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context) {
     return fail(std::move(error));
   }
   std::vector<bench::PathUnderTest> paths;
-  if (const json::array* volumes = get_array(*status, "volumes")) {
-    for (const json::value& value : *volumes) {
-      const json::object* volume = value.if_object();
-      if (volume == nullptr) continue;
-      const std::string name = printable(get_string(*volume, "name").value_or(""));
-      const std::string state = get_string(*volume, "state").value_or("unknown");
-      if (state == "ready") {
-        paths.push_back({name, get_string(*volume, "mount").value_or("")});
-      } else {
-        tell(context, "spark-stage: " + name + " is left out: it is " + printable(state));
-      }
+  for (const json::object& volume : objects_in(*status, "volumes")) {
+    const std::string name = printable(get_text(volume, "name"));
+    const std::string state = get_string(volume, "state").value_or("unknown");
+    if (state == "ready") {
+      paths.push_back({name, get_text(volume, "mount")});
+    } else {
+      tell(context, "spark-stage: " + name + " is left out: it is " + printable(state));
     }
   }
   const json::object* cache = get_object(*status, "cache");
-  const std::string cache_path = cache == nullptr ? "" : get_string(*cache, "path").value_or("");
+  const std::string cache_path = cache == nullptr ? "" : get_text(*cache, "path");
   if (!cache_path.empty()) paths.push_back({"local", cache_path});
   if (paths.empty()) {
     return fail(Errc::Unavailable, "no volume is ready and there is no cache: nothing to measure",

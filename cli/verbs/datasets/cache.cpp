@@ -17,7 +17,7 @@ struct CacheOptions {
 };
 
 std::string size_in(const json::object& object) {
-  return format_bytes(static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "bytes").value_or(0))));
+  return format_bytes(get_count(object, "bytes"));
 }
 
 // The steps that are left for a person: the daemon changes no configuration.
@@ -29,23 +29,20 @@ void tell_next(Context& context, const std::string& path, const std::string& las
 }
 
 void print_copies(Context& context, const json::object& done, const char* key, const std::string& what) {
-  const json::array* copies = get_array(done, key);
-  for (std::size_t i = 0; copies != nullptr && i < copies->size(); ++i) {
-    const json::object& one = (*copies)[i].as_object();
-    say(context, printable(get_string(one, "name").value_or("")) + ": " + what + ", " + size_in(one));
+  for (const json::object& one : objects_in(done, key)) {
+    say(context, printable(get_text(one, "name")) + ": " + what + ", " + size_in(one));
   }
 }
 
 void warn_of(Context& context, const json::object& done, const char* key, const std::string& begin) {
-  const json::array* sentences = get_array(done, key);
-  for (std::size_t i = 0; sentences != nullptr && i < sentences->size(); ++i)
-    warn(context, "spark-stage: " + begin + std::string((*sentences)[i].as_string()));
+  for (const std::string& sentence : get_strings(done, key))
+    warn(context, "spark-stage: " + begin + sentence);
 }
 
 void print_move(Context& context, const json::object& moved) {
-  const std::string how = get_string(moved, "how").value_or("");
-  const std::string path = printable(get_string(moved, "path").value_or(""));
-  const std::string from = printable(get_string(moved, "from").value_or(""));
+  const std::string how = get_text(moved, "how");
+  const std::string path = printable(get_text(moved, "path"));
+  const std::string from = printable(get_text(moved, "from"));
   if (how == "renamed") {
     say(context, "The cache is in " + path + "; " + from + " is a link to it, so nothing has to wait.");
     tell_next(context, path, "sudo rm " + from);
@@ -80,11 +77,8 @@ Result<int> move(Context& context, const CacheOptions& options) {
   const auto moved = run_job(context, {"POST", "/v1/cache/move", json::serialize(wanted)}, view);
   view.clear();
   if (!moved) return moved.take_error();
-  if (options.as_json) {
-    context.out << pretty(*moved) << "\n";
-  } else {
-    print_move(context, *moved);
-  }
+  if (options.as_json) return show_json(context, *moved);
+  print_move(context, *moved);
   return 0;
 }
 
@@ -94,15 +88,12 @@ Result<int> reset(Context& context, const CacheOptions& options) {
   const auto done = run_job(context, {"POST", "/v1/cache/reset", json::serialize(wish)}, view);
   view.clear();
   if (!done) return done.take_error();
-  if (options.as_json) {
-    context.out << pretty(*done) << "\n";
-    return 0;
-  }
+  if (options.as_json) return show_json(context, *done);
   print_copies(context, *done, "forgotten", "forgotten");
   print_copies(context, *done, "deleted", "deleted");
   if (const auto aside = get_string(*done, "set_aside"))
     say(context, "The catalog could not be read: it is kept as " + printable(*aside) + ".");
-  say(context, "The cache " + printable(get_string(*done, "path").value_or("")) +
+  say(context, "The cache " + printable(get_text(*done, "path")) +
                    " is usable; `spark-stage ls` shows what is in it.");
   return 0;
 }

@@ -26,7 +26,7 @@ Result<int> evict(Context& context, const EvictOptions& options) {
       if (status == 0) status = failed;
       continue;
     }
-    const auto freed = std::max<std::int64_t>(0, get_int(*result, "freed_bytes").value_or(0));
+    const auto freed = get_count(*result, "freed_bytes");
     (*result)["name"] = dataset;
     evicted.push_back(std::move(*result));
     if (options.as_json) continue;

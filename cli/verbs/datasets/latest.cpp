@@ -32,7 +32,7 @@ std::string with_its_name(const std::filesystem::path& staged, const std::string
 Result<std::string> path_of_latest(Context& context, const json::object& latest) {
   if (const auto local = get_string(latest, "local")) return *local;
   StageOptions options;
-  options.datasets = {get_string(latest, "dataset").value_or("")};
+  options.datasets = {get_text(latest, "dataset")};
   const auto result = stage_and_tell(context, options);
   if (!result) return result.take_error();
   const auto staged = staged_datasets(*result, options.datasets);
@@ -41,7 +41,7 @@ Result<std::string> path_of_latest(Context& context, const json::object& latest)
 }
 
 std::string name_in(const json::object& answer) {
-  return printable(get_string(answer, "name").value_or(""));
+  return printable(get_text(answer, "name"));
 }
 
 // Waits while the daemons of several hosts may publish a checkpoint that this host has a shard of, as this
@@ -100,8 +100,8 @@ Result<int> latest(Context& context, const LatestOptions& options) {
   const auto found = find_and_stage_latest(context, options);
   if (!found) return found.take_error();
   if (const json::object* unproven = get_object(*found, "unproven")) {
-    warn(context, "spark-stage: " + name_in(*unproven) + " may be complete, but that is not known: " +
-                      get_string(*unproven, "reason").value_or(""));
+    warn(context, "spark-stage: " + name_in(*unproven) +
+                      " may be complete, but that is not known: " + get_text(*unproven, "reason"));
   }
   if (const json::object* later = get_object(*found, "later")) {
     warn(context, "spark-stage: " + name_in(*later) + " was saved later than " + name_in(*found) +
@@ -113,7 +113,7 @@ Result<int> latest(Context& context, const LatestOptions& options) {
                       " of this host is not published, as other hosts' shards are missing; this is " +
                       name_in(*found));
   }
-  context.out << (options.as_json ? pretty(*found) : get_string(*found, "path").value_or("")) << "\n";
+  context.out << (options.as_json ? pretty(*found) : get_text(*found, "path")) << "\n";
   return 0;
 }
 

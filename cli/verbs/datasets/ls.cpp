@@ -1,4 +1,5 @@
 #include "cli/client/api.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 #include "cli/view/screens.hpp"
 
@@ -18,10 +19,8 @@ Result<int> ls_fleet(Context& context, bool as_json) {
   } else {
     print_fleet_datasets(context.out, context.terminal, *answer);
   }
-  const json::array* datasets = get_array(*answer, "datasets");
-  for (std::size_t i = 0; datasets != nullptr && i < datasets->size(); ++i) {
-    const json::object* dataset = (*datasets)[i].if_object();
-    if (dataset != nullptr && !get_bool(*dataset, "same").value_or(true)) return exit_status(Errc::Mismatch);
+  for (const json::object& dataset : objects_in(*answer, "datasets")) {
+    if (!get_bool(dataset, "same").value_or(true)) return exit_status(Errc::Mismatch);
   }
   return 0;
 }
@@ -30,11 +29,8 @@ Result<int> ls(Context& context, const LsOptions& options) {
   if (options.fleet) return ls_fleet(context, options.as_json);
   const auto answer = call(*context.client, {"GET", "/v1/datasets", {}});
   if (!answer) return answer.take_error();
-  if (options.as_json) {
-    context.out << pretty(*answer) << "\n";
-  } else {
-    print_datasets(context.out, context.terminal, *answer, context.timer.wall());
-  }
+  if (options.as_json) return show_json(context, *answer);
+  print_datasets(context.out, context.terminal, *answer, context.timer.wall());
   return 0;
 }
 

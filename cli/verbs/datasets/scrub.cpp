@@ -18,12 +18,10 @@ Request scrub_request(const std::vector<std::string>& datasets) {
 }
 
 std::string verdict(const json::object& row) {
-  const auto count = [&](const char* key) {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(row, key).value_or(0)));
-  };
+  const auto count = [&](const char* key) { return get_count(row, key); };
   const std::string name = printable(get_string(row, "name").value_or("?"));
   const auto state = get_string(row, "state");
-  const std::string reason = printable(get_string(row, "reason").value_or(""));
+  const std::string reason = printable(get_text(row, "reason"));
   if (!state) return name + ": not read: " + reason;
   if (*state != "ready") return name + ": damaged: " + reason;
   return name + ": as it was staged - " + format_bytes(count("bytes")) + ", " +
@@ -31,11 +29,10 @@ std::string verdict(const json::object& row) {
 }
 
 // Damage outweighs a copy that could not be read at all.
-int exit_status_of(const json::array& rows) {
+int exit_status_of(const json::object& result) {
   const auto has = [&](const auto& condition) {
-    return std::any_of(rows.begin(), rows.end(), [&](const json::value& row) {
-      return row.is_object() && condition(get_string(row.get_object(), "state"));
-    });
+    return std::ranges::any_of(objects_in(result, "datasets"),
+                               [&](const json::object& row) { return condition(get_string(row, "state")); });
   };
   if (has([](const auto& state) { return state == "failed"; })) return exit_status(Errc::Mismatch);
   return has([](const auto& state) { return !state; }) ? exit_status(Errc::Failed) : 0;
@@ -54,11 +51,9 @@ Result<int> scrub(Context& context, const std::vector<std::string>& datasets, bo
   } else if (rows == nullptr || rows->empty()) {
     context.out << "Nothing is staged - there is nothing to scrub.\n";
   } else {
-    for (const json::value& row : *rows) {
-      if (row.is_object()) say(context, verdict(row.get_object()));
-    }
+    for (const json::object& row : objects_in(*result, "datasets")) say(context, verdict(row));
   }
-  return rows == nullptr ? 0 : exit_status_of(*rows);
+  return exit_status_of(*result);
 }
 
 void add_scrub(App& app) {

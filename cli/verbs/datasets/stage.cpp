@@ -1,7 +1,7 @@
-#include <charconv>
 
 #include "base/text.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 
@@ -17,10 +17,8 @@ struct StageArguments {
 
 Result<json::value> parse_holder(const std::string& text) {
   if (text == "cgroup") return json::value(text);
-  std::int64_t pid = 0;
-  const char* end = text.data() + text.size();
-  const auto [parsed, error] = std::from_chars(text.data(), end, pid);
-  if (error == std::errc{} && parsed == end && pid > 1) return json::value(pid);
+  const auto pid = parse_number<std::int64_t>(text);
+  if (pid && *pid > 1) return json::value(*pid);
   return fail(Errc::Invalid, "--hold: '" + printable(text) + "' is not a process number, nor cgroup",
               "for example: --hold $$");
 }
@@ -68,10 +66,7 @@ Result<int> stage(Context& context, const StageArguments& arguments) {
   if (!result) return result.take_error();
   const auto staged = staged_datasets(*result, arguments.datasets);
   if (!staged) return staged.take_error();
-  if (arguments.as_json) {
-    context.out << pretty(*result) << "\n";
-    return 0;
-  }
+  if (arguments.as_json) return show_json(context, *result);
   for (const StagedDataset& dataset : *staged) context.out << dataset.path << "\n";
   return 0;
 }

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/unsent.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
@@ -54,7 +55,7 @@ Result<std::vector<Request>> requests_of(const StageOutArguments& arguments) {
 }
 
 void tell_result(ProgressView& view, const json::object& result) {
-  const std::string name = printable(get_string(result, "name").value_or(""));
+  const std::string name = printable(get_text(result, "name"));
   const bool was_there = get_string(result, "served_from") == "unchanged";
   view.note(name + ": " + (was_there ? "was there already, complete" : staged_in_words(result)));
   const auto skipped = texts(result, "skipped");
@@ -75,17 +76,14 @@ Result<int> send(Context& context, const Request& request, const StageOutArgumen
   if (!result) return result.take_error();
   view.clear();
   if (get_string(*result, "state") == "waiting") {
-    return fail(Errc::Unavailable,
-                printable(get_string(*result, "name").value_or("")) +
-                    " is not published yet: shards of other hosts are missing",
-                "the daemon goes on; `spark-stage status` shows it");
+    return fail(
+        Errc::Unavailable,
+        printable(get_text(*result, "name")) + " is not published yet: shards of other hosts are missing",
+        "the daemon goes on; `spark-stage status` shows it");
   }
   tell_result(view, *result);
-  if (arguments.as_json) {
-    context.out << pretty(*result) << "\n";
-  } else {
-    context.out << printable(get_string(*result, "path").value_or("")) << "\n";
-  }
+  if (arguments.as_json) return show_json(context, *result);
+  context.out << printable(get_text(*result, "path")) << "\n";
   return 0;
 }
 

@@ -32,11 +32,8 @@ Request stage_request(const StageOptions& options) {
 }
 
 std::vector<std::string> texts(const json::object& object, std::string_view key) {
-  std::vector<std::string> all;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if ((*array)[i].is_string()) all.push_back(printable((*array)[i].get_string()));
-  }
+  std::vector<std::string> all = get_strings(object, key);
+  for (std::string& text : all) text = printable(text);
   return all;
 }
 
@@ -53,13 +50,9 @@ void warn(ProgressView& view, const json::object& dataset) {
 }
 
 void tell_evicted(ProgressView& view, const json::object& dataset) {
-  const json::array* evicted = get_array(dataset, "evicted");
-  for (std::size_t i = 0; evicted != nullptr && i < evicted->size(); ++i) {
-    const json::object* one = (*evicted)[i].if_object();
-    if (one == nullptr) continue;
-    const auto bytes = std::max<std::int64_t>(0, get_int(*one, "bytes").value_or(0));
-    view.note("  " + printable(get_string(*one, "name").value_or("?")) + " was evicted for it, " +
-              format_bytes(static_cast<Bytes>(bytes)));
+  for (const json::object& one : objects_in(dataset, "evicted")) {
+    view.note("  " + printable(get_string(one, "name").value_or("?")) + " was evicted for it, " +
+              format_bytes(get_count(one, "bytes")));
   }
 }
 
@@ -84,15 +77,12 @@ Result<json::object> stage_and_tell(Context& context, const StageOptions& option
   auto result = run_job(context, stage_request(options), view);
   if (!result) return result;
   view.clear();
-  const json::array* staged = get_array(*result, "datasets");
-  for (std::size_t i = 0; staged != nullptr && i < staged->size(); ++i) {
-    const json::object* dataset = (*staged)[i].if_object();
-    if (dataset == nullptr) continue;
-    view.note(printable(get_string(*dataset, "name").value_or("")) + ": " + staged_in_words(*dataset));
-    tell_evicted(view, *dataset);
-    warn(view, *dataset);
-    const auto id = get_string(*dataset, "lease");
-    if (id && options.prefetch) tell_kept(view, *dataset, printable(*id));
+  for (const json::object& dataset : objects_in(*result, "datasets")) {
+    view.note(printable(get_text(dataset, "name")) + ": " + staged_in_words(dataset));
+    tell_evicted(view, dataset);
+    warn(view, dataset);
+    const auto id = get_string(dataset, "lease");
+    if (id && options.prefetch) tell_kept(view, dataset, printable(*id));
     if (id && options.time) {
       view.note("  leased for " + format_duration(*options.time) + "; `spark-stage release " +
                 printable(*id) + "` ends that earlier");

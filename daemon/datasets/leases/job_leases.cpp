@@ -129,10 +129,7 @@ asio::awaitable<void> JobLeases::watch() {
 
 // The IDs of Slurm jobs with a process on this host; no value if they could not be determined.
 asio::awaitable<std::optional<std::set<std::string>>> JobLeases::ask_for_jobs_here() {
-  workers::Call call;
-  call.verb = "jobs-here";
-  call.subject = "the processes of Slurm's jobs";
-  call.deadline = kLookDeadline;
+  workers::Call call{"jobs-here", "the processes of Slurm's jobs", {}, kLookDeadline};
   const auto answer = co_await runner_.run(std::move(call));
   if (!answer) log::survived(answer.error());
   const json::array* ids = answer ? get_array(*answer, "slurm") : nullptr;

@@ -79,12 +79,10 @@ Leases::Leases(asio::any_io_executor executor, workers::Runner& runner, const Cl
 asio::awaitable<Result<>> Leases::load() {
   auto answer = co_await ask_catalog("list", {});
   if (!answer) co_return answer.take_error();
-  const json::array* rows = get_array(*answer, "leases");
-  if (rows == nullptr) co_return Result<>{};
-  for (const json::value& value : *rows) {
-    if (const auto why = get_string(value.as_object(), "lost")) log::warning("a lease is lost: " + *why);
-    if (value.as_object().contains("lost")) continue;
-    const Lease lease = staging::lease_from_json(value.as_object());
+  for (const json::object& row : objects_in(*answer, "leases")) {
+    if (const auto why = get_string(row, "lost")) log::warning("a lease is lost: " + *why);
+    if (row.contains("lost")) continue;
+    const Lease lease = staging::lease_from_json(row);
     if (lease.id.starts_with(kHold) && staging::is_live(lease, clock_.wall())) continue;
     if (!leases_.emplace(lease.id, lease).second) continue;
     look_again(lease.id);  // ends it immediately if its holder no longer exists
@@ -248,10 +246,8 @@ asio::awaitable<void> Leases::end_holds(std::vector<CopyHold> holds) {
       ids.push_back(std::move(hold.id));
   }
   if (ids.empty()) co_return;
-  json::array all;
-  for (const std::string& id : ids) all.emplace_back(id);
   being_written_.insert(ids.begin(), ids.end());
-  json::object request{{"ids", std::move(all)}};
+  json::object request{{"ids", json::value_from(ids)}};
   const auto answer = co_await ask_catalog("remove", std::move(request));
   for (const std::string& id : ids) being_written_.erase(id);
   write_ended_.notify();

@@ -80,7 +80,7 @@ Result<std::shared_ptr<Job>> CachePlace::reset(ResetWish wish, Asker asker) {
   call.request = cache_.catalog_request();
   if (wish == ResetWish::Forget) call.request["wish"] = "forget";
   if (wish == ResetWish::DeleteCopies) call.request["wish"] = "delete_copies";
-  std::string path = get_string(*get_object(call.request, "cache"), "path").value_or("");
+  std::string path = get_text(*get_object(call.request, "cache"), "path");
   return start({kReset, {std::move(path)}, std::move(asker)}, std::move(call));
 }
 

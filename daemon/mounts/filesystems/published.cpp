@@ -96,8 +96,7 @@ json::object to_json(const Published& published) {
 std::optional<Published> published_from_json(const json::object& object) {
   const auto generation = get_int(object, "generation");
   if (!generation || *generation < 1) return std::nullopt;
-  return Published{static_cast<std::uint64_t>(*generation), get_string(object, "host").value_or(""),
-                   get_string(object, "at").value_or("")};
+  return Published{static_cast<std::uint64_t>(*generation), get_text(object, "host"), get_text(object, "at")};
 }
 
 Result<std::optional<Published>> read_published(const std::filesystem::path& mount) {

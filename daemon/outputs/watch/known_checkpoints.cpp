@@ -36,16 +36,14 @@ asio::awaitable<void> KnownCheckpoints::load() {
   const auto answer =
       co_await context_.runner.ask(subject(), "recorded", std::move(folder), context_.timings.record);
   if (!answer) co_return log::survived(answer.error());
-  const json::array* records = get_array(*answer, "records");
   const json::object* own = nullptr;
-  for (std::size_t i = 0; records != nullptr && i < records->size(); ++i) {
-    const json::object& record = (*records)[i].as_object();
+  for (const json::object& record : objects_in(*answer, "records")) {
     if (get_string(record, "file") == file()) own = &record;
   }
   const json::object* content = own == nullptr ? nullptr : get_object(*own, "content");
   if (own != nullptr && content == nullptr) {
     co_return log::survived(
-        {Errc::Failed, subject() + ": reading " + file() + ": " + get_string(*own, "error").value_or(""),
+        {Errc::Failed, subject() + ": reading " + file() + ": " + get_text(*own, "error"),
          "delete it if it is damaged; local checkpoints from before the boot then no longer count"});
   }
   has_loaded_ = true;
@@ -56,8 +54,8 @@ asio::awaitable<void> KnownCheckpoints::load() {
                states("unproven"),
                states("shards"),
                whole_from_json(get_object(*content, "whole")),
-               {get_string(*content, "mount").value_or(""), user_in(*content)},
-               get_string(*content, "path").value_or("")};
+               {get_text(*content, "mount"), user_in(*content)},
+               get_text(*content, "path")};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
   for (const auto& [name, changed] : noted.shards) known_.shards[name] = changed;

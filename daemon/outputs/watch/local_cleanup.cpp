@@ -77,16 +77,15 @@ asio::awaitable<Result<bool>> LocalCleanup::remove(std::vector<DeletionProof> pr
   if (!sources) co_return true;
   Changes changes;
   for (const DeletionProof& proof : proofs) changes[proof.name()] = proof.written();
-  workers::Call call;
-  call.verb = "tidy-output";
-  call.subject = "output " + output_.name;
-  call.deadline = context_.timings.scan;
-  call.request = {{"path", output_.path.native()},
-                  {"remove", staging::states_to_json(changes)},
-                  {"sources", json::value_from(std::move(*sources))}};
+  workers::Call call{"tidy-output",
+                     "output " + output_.name,
+                     {{"path", output_.path.native()},
+                      {"remove", staging::states_to_json(changes)},
+                      {"sources", json::value_from(std::move(*sources))}},
+                     context_.timings.scan};
   // At once: its end may never be told.
   call.on_progress = [this, proofs](const json::object& progress) {
-    const std::string name = get_string(progress, "deletes").value_or("");
+    const std::string name = get_text(progress, "deletes");
     const auto proof = std::ranges::find(proofs, name, &DeletionProof::name);
     if (proof == proofs.end()) return;
     log::info("output " + output_.name + ": deleting " + printable((output_.path / name).native()) + ": " +

@@ -91,27 +91,26 @@ asio::awaitable<void> WatchedOutput::announce() {
 // Uses a separate worker, because it drops its privileges permanently.
 asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   co_await known_.load();
-  workers::Call call;
-  call.verb = "scan-output";
-  call.subject = "output " + settings_.name;
-  call.deadline = context_.timings.scan;
-  call.request = {{"path", settings_.path.native()},
-                  {"rule", rule_of(settings_)},
-                  {"flushed", staging::states_to_json(known_.flushed())},
-                  {"unchanged", staging::states_to_json(known_.unchanged())},
-                  {"unproven", staging::states_to_json(known_.unproven())}};
+  workers::Call call{"scan-output",
+                     "output " + settings_.name,
+                     {{"path", settings_.path.native()},
+                      {"rule", rule_of(settings_)},
+                      {"flushed", staging::states_to_json(known_.flushed())},
+                      {"unchanged", staging::states_to_json(known_.unchanged())},
+                      {"unproven", staging::states_to_json(known_.unproven())}},
+                     context_.timings.scan};
   if (boot_ns_) call.request["boot_ns"] = *boot_ns_;
   const SteadyTime begun = context_.clock.steady();
   const auto answer = co_await context_.runner.run(std::move(call));
   if (!answer) co_return fail(answer.error());
   if (!boot_ns_) boot_ns_ = get_int(*answer, "boot_ns");
   Seen seen;
-  seen.missing = get_string(*answer, "missing").value_or("");
+  seen.missing = get_text(*answer, "missing");
   seen.is_away = seen.is_unmounted = get_bool(*answer, "unmounted").value_or(false);
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
   seen.local = staging::rows_from_json<LocalCheckpoint>(*answer, "checkpoints");
   known_.mark_remnants(seen.local);
-  const std::string mount = get_string(*answer, "mount").value_or("");
+  const std::string mount = get_text(*answer, "mount");
   const std::string unmounted = seen.missing.empty() ? known_.unmounted({mount, seen.owner}, seen.local) : "";
   if (!unmounted.empty()) {
     seen.is_away = true;
@@ -120,9 +119,9 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
                    ", which is not mounted there; if they were deleted, delete " + known_.file() +
                    " and restart spark-staged";
   }
-  seen.best = get_string(*answer, "best").value_or("");
-  seen.misnamed = get_string(*answer, "other").value_or("");
-  seen.holding = {get_string(*answer, "held_in").value_or(""),
+  seen.best = get_text(*answer, "best");
+  seen.misnamed = get_text(*answer, "other");
+  seen.holding = {get_text(*answer, "held_in"),
                   static_cast<std::size_t>(get_int(*answer, "holds").value_or(0))};
   cpu_time_ = cpu_time_in(*answer);
   co_await list_published(seen);
@@ -175,9 +174,9 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
     co_return;
   }
   seen.published = staging::rows_from_json<PublishedCheckpoint>(*answer, "copies");
-  seen.pointer = get_string(*answer, "latest").value_or("");
+  seen.pointer = get_text(*answer, "latest");
   seen.unreadable = staging::rows_from_json<UnreadableCopy>(*answer, "unreadable");
-  seen.volume_bytes = static_cast<Bytes>(get_int(*answer, "volume_bytes").value_or(0));
+  seen.volume_bytes = get_count(*answer, "volume_bytes");
   seen.unknown = get_strings(*answer, "unknown");
   seen.begun = staging::rows_from_json<BegunCheckpoint>(*answer, "begun");
   others_.mark_stuck(seen.begun);

@@ -78,9 +78,7 @@ std::string WatchedOutput::unsent_of(const Seen& seen, const CheckpointPlan& pla
 }
 
 json::object WatchedOutput::to_json() const {
-  const auto or_null = [](const std::string& text) {
-    return text.empty() ? json::value(nullptr) : json::value(printable(text));
-  };
+  const auto shown = [](const std::string& text) { return or_null(printable(text)); };
   json::value published_at = nullptr;
   if (facts_.published_mtime_ns > 0) {
     const auto since =
@@ -90,8 +88,8 @@ json::object WatchedOutput::to_json() const {
   return {{"name", settings_.name},
           {"path", printable(settings_.path.native())},
           {"destination", printable(settings_.volume + ":" + settings_.to)},
-          {"latest_local", or_null(facts_.latest_local)},
-          {"latest_published", or_null(facts_.latest_published)},
+          {"latest_local", shown(facts_.latest_local)},
+          {"latest_published", shown(facts_.latest_published)},
           {"published_at", std::move(published_at)},
           {"backlog_bytes", facts_.backlog},
           {"newest_bytes", facts_.newest_bytes},
@@ -100,8 +98,8 @@ json::object WatchedOutput::to_json() const {
           {"is_behind", facts_.is_behind},
           {"job", sending_ && sending_->is_running() ? json::value(std::to_string(sending_->id()))
                                                      : json::value(nullptr)},
-          {"unsent", or_null(facts_.unsent)},
-          {"reason", or_null(facts_.reason.empty() ? retry_.error : facts_.reason)}};
+          {"unsent", shown(facts_.unsent)},
+          {"reason", shown(facts_.reason.empty() ? retry_.error : facts_.reason)}};
 }
 
 }  // namespace spark::outputs

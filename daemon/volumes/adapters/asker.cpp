@@ -18,10 +18,7 @@ asio::awaitable<Result<json::object>> Asker::act(std::string verb, json::object 
 }
 
 asio::awaitable<Result<json::object>> Asker::act_patiently(std::string verb, json::object request) {
-  workers::Call call;
-  call.verb = std::move(verb);
-  call.subject = subject_;
-  call.request = std::move(request);
+  workers::Call call{std::move(verb), subject_, std::move(request)};
   workers::Cancellation never;
   auto answer = co_await runner_.run(std::move(call), never);
   snapshot_.forget();

@@ -39,10 +39,10 @@ Result<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
   if (!text) return text.take_error();
   const auto object = parse_json_object(*text);
   if (!object) return fail_with(object.error(), file.native());
-  return FilesystemIdentity{get_string(*object, "type").value_or(""),
-                            get_string(*object, "uuid").value_or(""),
-                            static_cast<Bytes>(get_int(*object, "bytes").value_or(0)),
-                            get_string(*object, "namespace_id").value_or(""),
+  return FilesystemIdentity{get_text(*object, "type"),
+                            get_text(*object, "uuid"),
+                            get_count(*object, "bytes"),
+                            get_text(*object, "namespace_id"),
                             static_cast<std::uint64_t>(get_int(*object, "stamp").value_or(0)),
                             get_bool(*object, "is_published").value_or(false)};
 }
@@ -75,15 +75,13 @@ Result<FilesystemIdentity> FileStore::pinned_identity() {
 asio::awaitable<Result<>> FileStore::write(std::filesystem::path file, json::object content) {
   json::object request{{"file", file.native()}, {"content", std::move(content)}};
   const auto saved = co_await asker_.ask_beside("record", "record", std::move(request), kRecord);
-  if (!saved) co_return fail(saved.error());
-  co_return Result<>{};
+  co_return success_of(saved);
 }
 
 asio::awaitable<Result<>> FileStore::remove(std::filesystem::path file) {
   json::object request{{"file", file.native()}};
   const auto removed = co_await asker_.ask_beside("record", "forget", std::move(request), kRecord);
-  if (!removed) co_return fail(removed.error());
-  co_return Result<>{};
+  co_return success_of(removed);
 }
 
 asio::awaitable<Result<>> FileStore::pin(FilesystemIdentity identity) {

@@ -62,16 +62,14 @@ asio::awaitable<Result<>> WorkerDevice::flush(OwnMount mount) {
     return asker_.act_patiently("flush", request);
   };
   const auto answer = co_await flushes_->answer(std::move(key), std::move(ask));
-  if (!answer) co_return fail(answer.error());
-  co_return Result<>{};
+  co_return success_of(answer);
 }
 
 asio::awaitable<Result<>> WorkerDevice::stop_writing(OwnMount mount, std::string device) {
   json::object request = message_of(mount);
   request["device"] = device;
   const auto answer = co_await asker_.act("stop-writing", std::move(request), kStopWriting);
-  if (!answer) co_return fail(answer.error());
-  co_return Result<>{};
+  co_return success_of(answer);
 }
 
 std::optional<std::uint64_t> WorkerDevice::completed_io(const std::string& device,

@@ -43,11 +43,8 @@ asio::awaitable<Result<std::vector<nvmetcp::Portal>>> WorkerFabric::resolve(nvme
       co_await asker_.runner().ask_jointly(std::move(target), "resolve", std::move(request), kResolve);
   if (!answer) co_return fail(answer.error());
   std::vector<nvmetcp::Portal> numeric;
-  if (const json::array* addresses = get_array(*answer, "addresses")) {
-    for (const json::value& one : *addresses) {
-      if (one.is_string()) numeric.push_back({std::string(one.get_string()), portal.port});
-    }
-  }
+  for (std::string& address : get_strings(*answer, "addresses"))
+    numeric.push_back({std::move(address), portal.port});
   co_return numeric;
 }
 
@@ -56,15 +53,13 @@ asio::awaitable<Result<>> WorkerFabric::set_timers(std::string controller, std::
   json::object request{
       {"controller", controller}, {"subsystem", subsystem}, {"options", to_message(options)}};
   const auto answer = co_await asker_.act("timers", std::move(request), kTimers);
-  if (!answer) co_return fail(answer.error());
-  co_return Result<>{};
+  co_return success_of(answer);
 }
 
 asio::awaitable<Result<>> WorkerFabric::rescan(std::string controller, std::string subsystem) {
   json::object request{{"controller", controller}, {"subsystem", subsystem}};
   const auto answer = co_await asker_.act("rescan", std::move(request), kTimers);
-  if (!answer) co_return fail(answer.error());
-  co_return Result<>{};
+  co_return success_of(answer);
 }
 
 asio::awaitable<Result<Change>> WorkerFabric::disconnect(std::string controller, std::string subsystem,

@@ -29,7 +29,7 @@ namespace {
 // disk. The returned descriptor keeps the host's mount from being unmounted and remounted while the source is
 // read, and makes this worker appear among the users of the volume.
 Result<UniqueFd> hold_mount(staging::Source& source, const json::object& request, const UniqueFd& host) {
-  const std::string mount_point = get_string(request, "mount").value_or("");
+  const std::string mount_point = get_text(request, "mount");
   if (mount_point.empty() || source.is_away) return UniqueFd();
   UniqueFd root(::openat(host.get(), mount_point.c_str() + 1, O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat at_root {};
@@ -72,12 +72,12 @@ void read_volume(const json::object& request, staging::Source& source) {
   const json::object* volume = get_object(request, "volume");
   if (volume == nullptr) return;
   source.is_doubtful = get_bool(*volume, "doubtful").value_or(false);
-  source.generation = static_cast<std::uint64_t>(get_int(*volume, "generation").value_or(0));
-  const std::string device = get_string(*volume, "device").value_or("");
+  source.generation = get_count(*volume, "generation");
+  const std::string device = get_text(*volume, "device");
   if (device.empty() || source.is_doubtful) return;
   const auto stamp = static_cast<std::uint64_t>(get_int(*volume, "stamp").value_or(0));
   source.state = "superblock " + std::to_string(stamp);
-  source.within = source.path.lexically_relative(get_string(request, "mount").value_or(""));
+  source.within = source.path.lexically_relative(get_text(request, "mount"));
   source.is_still_so = [device, stamp] { return check_unwritten(device, stamp); };
 }
 
@@ -96,13 +96,10 @@ double rate(Bytes bytes, double seconds) {
 
 json::object staged_to_json(const staging::Staged& staged) {
   const staging::CopyReport& report = staged.report;
-  json::array skipped, warnings, evicted, blocked_by;
-  for (const std::string& name : report.skipped) skipped.emplace_back(name);
-  for (const std::string& warning : report.warnings) warnings.emplace_back(warning);
+  json::array evicted;
   for (const staging::Evicted& one : staged.evicted) {
     evicted.push_back(json::object{{"name", one.dataset}, {"bytes", one.bytes}});
   }
-  for (const std::string& dataset : staged.blocked_by) blocked_by.emplace_back(dataset);
   const Bytes taken_over = report.resumed_bytes + report.unchanged_bytes;
   const bool cached = staged.served_from == staging::ServedFrom::Cache;
   json::object result{
@@ -125,14 +122,14 @@ json::object staged_to_json(const staging::Staged& staged) {
             cached ? 0 : report.bytes - std::min(report.bytes, taken_over + report.bytes_from_peers)},
            {"peers", report.bytes_from_peers}}},
       {"unchanged_bytes", report.unchanged_bytes},
-      {"skipped", std::move(skipped)},
+      {"skipped", json::value_from(report.skipped)},
       {"outside_links", report.outside_links},
       {"copied_links", report.copied_links},
-      {"warnings", std::move(warnings)},
+      {"warnings", json::value_from(report.warnings)},
       {"evicted", std::move(evicted)},
       {"held", staged.is_held},
       {"reserved", staged.is_reserved},
-      {"blocked_by", std::move(blocked_by)}};
+      {"blocked_by", json::value_from(staged.blocked_by)}};
   add_model(staged.model, result);
   return result;
 }
@@ -150,31 +147,21 @@ json::object staged_to_json(const staging::Staged& staged) {
 // {"view_failed": why, "whole"} that a file of it, or all of it, will not come.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
-  source.dataset = get_string(request, "dataset").value_or("");
-  source.path = get_string(request, "path").value_or("");
+  source.dataset = get_text(request, "dataset");
+  source.path = get_text(request, "path");
   source.only_cached = get_bool(request, "only_cached").value_or(false);
   source.is_away = get_bool(request, "away").value_or(false);
-  source.origin = get_string(request, "origin").value_or("");
-  source.definition = get_string(request, "definition").value_or("");
+  source.origin = get_text(request, "origin");
+  source.definition = get_text(request, "definition");
   source.is_prefetch = get_bool(request, "prefetch").value_or(false);
-  source.task = static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, "task").value_or(0)));
-  if (const json::object* hold = get_object(request, "hold"))
-    source.hold = get_string(*hold, "id").value_or("");
+  source.task = get_count(request, "task");
+  if (const json::object* hold = get_object(request, "hold")) source.hold = get_text(*hold, "id");
   read_volume(request, source);
   source.answers_for = ::getppid();  // the daemon: it knows whether this copy resumes later
-  if (const json::array* patterns = get_array(request, "exclude")) {
-    for (const json::value& pattern : *patterns) source.exclude.emplace_back(pattern.as_string());
-  }
-  if (const json::array* prefetching = get_array(request, "prefetching")) {
-    for (const json::value& dataset : *prefetching) source.prefetching.emplace_back(dataset.as_string());
-  }
-  if (const json::array* in_use = get_array(request, "in_use")) {
-    for (const json::value& one : *in_use) {
-      source.in_use.push_back(
-          {get_string(one.as_object(), "dataset").value_or(""),
-           static_cast<std::uint64_t>(get_int(one.as_object(), "generation").value_or(0))});
-    }
-  }
+  source.exclude = get_strings(request, "exclude");
+  source.prefetching = get_strings(request, "prefetching");
+  for (const json::object& one : objects_in(request, "in_use"))
+    source.in_use.push_back({get_text(one, "dataset"), get_count(one, "generation")});
   source.model = model_of(request);
   const auto open = open_cache_to_stage(request);
   if (!open) return open.take_error();
@@ -202,15 +189,15 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   const bool accepts_source = get_bool(request, "accept_source").value_or(false);
   options.replaces = accepts_source ? staging::Replaces::Anything : staging::Replaces::SameSource;
   options.links = links_from_string(get_text(request, "links"));
-  options.rate.most = static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, "max_rate").value_or(0)));
+  options.rate.most = get_count(request, "max_rate");
   if (const auto left = get_int(request, "finish_in_ms"))
     options.rate.finish_by = std::chrono::steady_clock::now() + Duration(*left);
   options.exchange = exchange.get();
   std::optional<staging::CopyViewer> viewer;
-  const auto view = static_cast<std::uint64_t>(get_int(request, "view").value_or(0));
+  const auto view = get_count(request, "view");
   if (settings != nullptr && view != 0 && !source.model && !source.is_doubtful) {
-    const std::string state_dir = get_string(*settings, "state_dir").value_or("");
-    const staging::CacheFolder folder(get_string(*settings, "path").value_or(""));
+    const std::string state_dir = get_text(*settings, "state_dir");
+    const staging::CacheFolder folder(get_text(*settings, "path"));
     staging::ViewReports reports;
     reports.begun = [&progress](Bytes bytes, std::uint64_t files) {
       progress({{"readable", true}, {"bytes_total", bytes}, {"files_total", files}});
@@ -245,7 +232,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
 Result<json::object> verify_verb(const json::object& request, const ProgressLine& progress) {
   const auto open = open_cache(request);
   if (!open) return open.take_error();
-  const std::string dataset = get_string(request, "dataset").value_or("");
+  const std::string dataset = get_text(request, "dataset");
   staging::CopyOptions options;
   options.sha256 = get_bool(request, "sha256").value_or(false);
   return open->cache->verify(dataset, options, sink_for(progress), kNeverStopped)
@@ -262,7 +249,7 @@ Result<json::object> verify_verb(const json::object& request, const ProgressLine
 Result<json::object> evict_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto open = open_cache(request);
   if (!open) return open.take_error();
-  const std::string dataset = get_string(request, "dataset").value_or("");
+  const std::string dataset = get_text(request, "dataset");
   return open->cache->evict(dataset).map([&](Bytes freed) {
     return json::object{{"dataset", dataset}, {"freed_bytes", freed}};
   });
@@ -275,7 +262,7 @@ Result<json::object> recover_verb(const json::object& request, const ProgressLin
   if (!open) return open.take_error();
   const auto looked_over = [&] { progress({{"looked_over", true}}); };
   if (auto recovered = open->cache->recover(looked_over); !recovered) return recovered.take_error();
-  const auto path = get_string(*get_object(request, "cache"), "path").value_or("");
+  const auto path = get_text(*get_object(request, "cache"), "path");
   const auto settled = staging::settle_in(path);
   // Copies of a full drive are served all the same.
   if (!settled && settled.error().kind != Errc::NoSpace) return settled.take_error();

@@ -34,7 +34,7 @@ json::object row_to_json(const staging::DatasetRow& row) {
       {"state", row.is_evicting ? "evicting"
                 : is_failed     ? "failed"
                                 : "ready"},
-      {"reason", reason.empty() ? json::value(nullptr) : json::value(reason)},
+      {"reason", or_null(reason)},
       {"doubtful", row.is_doubtful},
       {"source_generation", row.source_generation},
       {"definition", row.definition},
@@ -90,8 +90,8 @@ json::array left_open(const json::object& request) {
       warnings.emplace_back(printable("other users can read and lock what is in " + folder.native() + ": " +
                                       closed.error().message()));
   };
-  look(staging::CacheFolder(get_string(*cache, "path").value_or("")).trash());
-  const auto state = get_string(*cache, "state_dir").value_or("");
+  look(staging::CacheFolder(get_text(*cache, "path")).trash());
+  const auto state = get_text(*cache, "state_dir");
   if (!state.empty()) look(std::filesystem::path(state) / "stage-outs");
   return warnings;
 }
@@ -107,7 +107,7 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
   if (const json::array* tasks = get_array(request, "in_progress")) {
     for (const json::value& task : *tasks) in_progress.push_back(static_cast<std::uint64_t>(task.as_int64()));
   }
-  const auto newest = static_cast<std::uint64_t>(get_int(request, "newest").value_or(0));
+  const auto newest = get_count(request, "newest");
   auto dropped = open->cache->drop_ended_reservations(in_progress, newest);
   if (!dropped) return dropped.take_error();
   auto rows = open->cache->list();
@@ -118,7 +118,7 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
   for (const staging::DatasetRow& row : *rows) datasets.push_back(row_to_json(row));
   const bool has_inodes = usage->free_inodes != std::numeric_limits<std::uint64_t>::max();
   json::object used{
-      {"path", get_string(*get_object(request, "cache"), "path").value_or("")},
+      {"path", get_text(*get_object(request, "cache"), "path")},
       {"capacity_bytes", usage->capacity},
       {"used_bytes", usage->used},
       {"free_bytes", usage->free},
@@ -137,7 +137,7 @@ Result<json::object> catalog_verb(const json::object& request, const ProgressLin
 Result<json::object> move_cache_verb(const json::object& request, const ProgressLine& progress) {
   const auto config = cache_config_of(request);
   if (!config) return config.take_error();
-  const std::filesystem::path to = get_string(request, "to").value_or("");
+  const std::filesystem::path to = get_text(request, "to");
   if (const auto unmounted = unmounted_on_the_way(to); !unmounted.empty())
     return fail(Errc::Unavailable,
                 "moving the cache to " + printable(to.native()) + ": nothing is mounted on " +
@@ -148,7 +148,7 @@ Result<json::object> move_cache_verb(const json::object& request, const Progress
   options.threads = settings.engine.threads;
   options.depth = settings.engine.depth;
   options.chunk = settings.engine.chunk;
-  const std::string held_by = get_string(request, "held_by").value_or("");
+  const std::string held_by = get_text(request, "held_by");
   staging::RelocationHooks hooks;
   hooks.progress = [&](const std::string& dataset, const staging::CopyProgress& now) {
     json::object named = to_json(now);
@@ -175,19 +175,15 @@ Result<json::object> move_cache_verb(const json::object& request, const Progress
                                                                  : staging::LastCopies::Brought;
   auto moved = staging::relocate(*config, to, options, SystemClock(), hooks, kNeverStopped, last);
   if (!moved) return moved.take_error();
-  json::array left, kept;
-  for (std::string& why : moved->left) left.emplace_back(std::move(why));
-  for (std::string& why : moved->kept) kept.emplace_back(std::move(why));
-  return json::object{
-      {"how", word_of(moved->how)},
-      {"path", to.native()},
-      {"from", moved->from.empty() ? json::value(nullptr) : json::value(moved->from.native())},
-      {"datasets", moved->datasets},
-      {"bytes", moved->bytes},
-      {"left", std::move(left)},
-      {"deleted", copies_to_json(moved->deleted)},
-      {"kept", std::move(kept)},
-      {"brought", copies_to_json(moved->brought)}};
+  return json::object{{"how", word_of(moved->how)},
+                      {"path", to.native()},
+                      {"from", or_null(moved->from.native())},
+                      {"datasets", moved->datasets},
+                      {"bytes", moved->bytes},
+                      {"left", json::value_from(moved->left)},
+                      {"deleted", copies_to_json(moved->deleted)},
+                      {"kept", json::value_from(moved->kept)},
+                      {"brought", copies_to_json(moved->brought)}};
 }
 
 // {"cache", "wish"?: "forget" | "delete_copies"} → {"path", "forgotten": [{"name", "bytes"}…], "deleted":
@@ -197,17 +193,16 @@ Result<json::object> reset_cache_verb(const json::object& request, const Progres
   if (!config) return config.take_error();
   const auto host = mounts::see_writable(config->path / "data");
   if (!host) return host.take_error();
-  const std::string wish = get_string(request, "wish").value_or("");
+  const std::string wish = get_text(request, "wish");
   const auto reset = staging::reset_cache(*config, SystemClock(),
                                           wish == "forget"          ? staging::Wish::Forget
                                           : wish == "delete_copies" ? staging::Wish::DeleteCopies
                                                                     : staging::Wish::Nothing);
   if (!reset) return reset.take_error();
-  return json::object{
-      {"path", config->path.native()},
-      {"forgotten", copies_to_json(reset->forgotten)},
-      {"deleted", copies_to_json(reset->deleted)},
-      {"set_aside", reset->set_aside.empty() ? json::value(nullptr) : json::value(reset->set_aside)}};
+  return json::object{{"path", config->path.native()},
+                      {"forgotten", copies_to_json(reset->forgotten)},
+                      {"deleted", copies_to_json(reset->deleted)},
+                      {"set_aside", or_null(reset->set_aside)}};
 }
 
 }  // namespace spark::workers

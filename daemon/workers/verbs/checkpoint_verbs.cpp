@@ -194,10 +194,7 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   const std::filesystem::path path = get_text(request, "path");
   const auto opened = open_destination(request, path.parent_path());
   if (!opened) return opened.take_error();
-  const auto number = [&](std::string_view key) {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
-  };
-  staging::Keep keep{number("keep"), number("keep_every"), {path.filename()}};
+  staging::Keep keep{get_count(request, "keep"), get_count(request, "keep_every"), {path.filename()}};
   keep.rule = staging::completeness_named(get_text(request, "rule"));
   for (std::string& name : get_strings(request, "spared")) keep.spared.insert(std::move(name));
   if (keep.rule) (void)staging::point_at_highest(opened->folder.path, *keep.rule);
@@ -227,8 +224,7 @@ Result<json::object> point_output_verb(const json::object& request, const Progre
   auto finished = staging::finish_publishings(opened->folder.path);
   auto pointed = staging::point_at_highest(opened->folder.path, completeness_of(request));
   if (!pointed) return pointed.take_error();
-  if (!finished) return finished.take_error();
-  return json::object{};
+  return empty_answer(std::move(finished));
 }
 
 // {"root", "mount", "mounted", "path", "uid", "checkpoints": [NAME]} → {}: see announce_shard; "path" is the
@@ -264,9 +260,7 @@ Result<json::object> release_held_verb(const json::object& request, const Progre
   const auto uid = become_owner_of(folder);
   if (!uid && uid.error().kind == Errc::NotFound) return json::object{};
   if (!uid) return uid.take_error();
-  auto released = staging::release_checkpoints(folder, get_strings(request, "keep"));
-  if (!released) return released.take_error();
-  return json::object{};
+  return empty_answer(staging::release_checkpoints(folder, get_strings(request, "keep")));
 }
 
 // {"path", "remove": {NAME: WRITTEN}, "sources": [PATH]} → {"removed": [NAME], "failed": ERROR}: removes

@@ -72,7 +72,7 @@ Result<json::object> discover_verb(const json::object& request, const ProgressLi
   const SystemRoot root;
   auto host = nvmetcp::read_host_identity(root);
   if (!host) return host.take_error();
-  const std::string interface = get_string(request, "interface").value_or("");
+  const std::string interface = get_text(request, "interface");
   if (auto may = check_may_ask(root, *portal, *host, interface); !may) return may.take_error();
   nvmetcp::LibnvmeGateway gateway(root);
   return gateway.discover(*portal, *host, interface).map(to_message<nvmetcp::DiscoveryLog>);
@@ -86,15 +86,14 @@ Result<json::object> watch_discovery_verb(const json::object& request, const Pro
   auto host = nvmetcp::read_host_identity(root);
   if (!host) return host.take_error();
   nvmetcp::LibnvmeGateway gateway(root);
-  return gateway.watch_discovery(*portal, *host, get_string(request, "interface").value_or(""))
+  return gateway.watch_discovery(*portal, *host, get_text(request, "interface"))
       .map(to_message<nvmetcp::Connection>);
 }
 
 // {"controller"} → discovery log
 Result<json::object> read_discovery_verb(const json::object& request, const ProgressLine& /*progress*/) {
   nvmetcp::LibnvmeGateway gateway{SystemRoot{}};
-  return gateway.read_discovery(get_string(request, "controller").value_or(""))
-      .map(to_message<nvmetcp::DiscoveryLog>);
+  return gateway.read_discovery(get_text(request, "controller")).map(to_message<nvmetcp::DiscoveryLog>);
 }
 
 // {"portal"} → {"addresses"}: numeric
@@ -118,7 +117,7 @@ Result<json::object> connect_verb(const json::object& request, const ProgressLin
   auto host = nvmetcp::read_host_identity(root);
   if (!host) return host.take_error();
   nvmetcp::LibnvmeGateway gateway(root);
-  return gateway.connect(get_string(request, "subsystem").value_or(""), *portal, *host, *options)
+  return gateway.connect(get_text(request, "subsystem"), *portal, *host, *options)
       .map(to_message<nvmetcp::Connection>);
 }
 
@@ -126,18 +125,14 @@ Result<json::object> connect_verb(const json::object& request, const ProgressLin
 Result<json::object> timers_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto options = member_of<nvmetcp::ConnectOptions>(request, "options");
   if (!options) return options.take_error();
-  const auto changed = nvmetcp::change_timers(SystemRoot{}, get_string(request, "controller").value_or(""),
-                                              get_string(request, "subsystem").value_or(""), *options);
-  if (!changed) return changed.take_error();
-  return json::object{};
+  return empty_answer(nvmetcp::change_timers(SystemRoot{}, get_text(request, "controller"),
+                                             get_text(request, "subsystem"), *options));
 }
 
 // {"controller", "subsystem"} → {}
 Result<json::object> rescan_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const auto asked = nvmetcp::rescan_namespaces(SystemRoot{}, get_string(request, "controller").value_or(""),
-                                                get_string(request, "subsystem").value_or(""));
-  if (!asked) return asked.take_error();
-  return json::object{};
+  return empty_answer(nvmetcp::rescan_namespaces(SystemRoot{}, get_text(request, "controller"),
+                                                 get_text(request, "subsystem")));
 }
 
 // {"controller", "subsystem", "leaving"?: all controllers that go with it, "cut_off"?: devices in use that
@@ -147,15 +142,13 @@ Result<json::object> disconnect_verb(const json::object& request, const Progress
   const auto cut_off = member_of<nvmetcp::CutOff>(request, "cut_off").value_or(nvmetcp::CutOff{});
   const auto leaving = get_strings(request, "leaving");
   if (auto free = nvmetcp::check_unused(SystemRoot{}, leaving, cut_off); !free) return free.take_error();
-  return gateway
-      .disconnect(get_string(request, "controller").value_or(""),
-                  get_string(request, "subsystem").value_or(""), cut_off)
+  return gateway.disconnect(get_text(request, "controller"), get_text(request, "subsystem"), cut_off)
       .map([](Change change) { return to_json(change); });
 }
 
 // {"controller"} → smart
 Result<json::object> smart_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  return nvmetcp::read_smart(get_string(request, "controller").value_or("")).map(to_message<nvmetcp::Smart>);
+  return nvmetcp::read_smart(get_text(request, "controller")).map(to_message<nvmetcp::Smart>);
 }
 
 // {"act": "look", "hold", "keep", "take" or "release", "device", "subsystem", "nsid"} → holding
@@ -165,10 +158,9 @@ Result<json::object> reservation_verb(const json::object& request, const Progres
   if (!host) return host.take_error();
   const nvmetcp::LocalRegistrant us = nvmetcp::local_registrant(*host, nvmetcp::read_machine(root));
   const auto nsid = static_cast<std::uint32_t>(get_int(request, "nsid").value_or(0));
-  const std::string device = get_string(request, "device").value_or("");
-  if (auto ours = check_owner(root, device, get_string(request, "subsystem").value_or("")); !ours)
-    return ours.take_error();
-  const std::string act = get_string(request, "act").value_or("");
+  const std::string device = get_text(request, "device");
+  if (auto ours = check_owner(root, device, get_text(request, "subsystem")); !ours) return ours.take_error();
+  const std::string act = get_text(request, "act");
   // Its writer needs the reservation.
   if (act == "release" && is_device_claimed(device))
     return fail(Errc::Refused, printable(device) + " is still in use on this host, perhaps in a container");

@@ -29,8 +29,7 @@ std::string host_name() {
 }
 
 fleet::Endpoint endpoint_from(const json::object& object) {
-  return {get_string(object, "address").value_or(""),
-          static_cast<std::uint16_t>(get_int(object, "port").value_or(0))};
+  return {get_text(object, "address"), static_cast<std::uint16_t>(get_int(object, "port").value_or(0))};
 }
 
 // Together with the NQN, it tells hosts apart that were cloned with one NQN, also if all listen on 0.0.0.0.
@@ -61,11 +60,9 @@ std::set<std::string> addresses_to_listen(const FleetMembers& members) {
 
 Result<FleetMembers> fleet_members_of(const json::object& object) {
   FleetMembers members;
-  const json::array* listen = get_array(object, "listen");
-  for (std::size_t i = 0; listen != nullptr && i < listen->size(); ++i)
-    members.listen.push_back(endpoint_from((*listen)[i].as_object()));
+  for (const json::object& own : objects_in(object, "listen")) members.listen.push_back(endpoint_from(own));
   if (members.listen.empty()) return fail(Errc::Invalid, "the fleet has no address to listen on");
-  members.key_file = get_string(object, "key_file").value_or("");
+  members.key_file = get_text(object, "key_file");
   auto key = fleet::read_key(members.key_file);
   if (!key) return key.take_error();
   const std::string name = host_name();
@@ -73,18 +70,14 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
   if (!security) return security.take_error();
   members.security = std::move(*security);
   members.self = fleet::node_id(name, address_of_self(members.listen));
-  const json::array* peers = get_array(object, "peers");
-  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
-    const json::object& one = (*peers)[i].as_object();
-    fleet::PeerAddress peer{get_string(one, "name").value_or(""), {}};
-    for (const json::value& endpoint : *get_array(one, "endpoints"))
-      peer.endpoints.push_back(endpoint_from(endpoint.as_object()));
+  for (const json::object& one : objects_in(object, "peers")) {
+    fleet::PeerAddress peer{get_text(one, "name"), {}};
+    for (const json::object& endpoint : objects_in(one, "endpoints"))
+      peer.endpoints.push_back(endpoint_from(endpoint));
     members.peers.push_back(std::move(peer));
   }
   if (const json::object* dns = get_object(object, "dns")) members.dns = endpoint_from(*dns);
-  const json::array* nodes = get_array(object, "nodes");
-  for (std::size_t i = 0; nodes != nullptr && i < nodes->size(); ++i)
-    members.nodes.emplace_back((*nodes)[i].as_string());
+  members.nodes = get_strings(object, "nodes");
   return members;
 }
 
@@ -123,9 +116,8 @@ void use_addresses(FleetMembers& members, const fleet::FoundNames& found) {
   }
 }
 
-std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
-                                      fleet::NameService& names) {
-  std::vector<fleet::JobNode> all;
+fleet::FoundNames add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
+                            fleet::NameService& names) {
   std::set<std::string> known = addresses_to_listen(members);
   for (const fleet::PeerAddress& peer : members.peers) {
     known.insert(peer.name);
@@ -134,24 +126,19 @@ std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<s
   std::vector<std::string> unknown;
   for (const std::string& node : nodes)
     if (!known.contains(node)) unknown.push_back(node);
-  const auto found = names.find(unknown, kResolving);
-  for (const std::string& node : nodes) {
-    const auto there = known.insert(node).second ? found.find(node) : found.end();
-    const auto addresses = there == found.end() ? std::vector<std::string>() : there->second;
-    all.push_back({node, addresses});
-    std::ranges::sort(all.back().addresses);  // a name service may rotate them
-    if (addresses.empty()) continue;
+  auto found = names.find(unknown, kResolving);
+  for (auto& [node, addresses] : found) {
     const bool is_known = std::ranges::any_of(addresses, [&](const std::string& address) {
       return known.contains(address) || !fleet::interface_of(address).empty();
     });
-    if (is_known) continue;
     fleet::PeerAddress peer{node, {}};
     for (const std::string& address : addresses)
       peer.endpoints.push_back({address, members.listen.front().port});
     known.insert(addresses.begin(), addresses.end());
-    members.peers.push_back(std::move(peer));
+    std::ranges::sort(addresses);  // a name service may rotate them
+    if (!is_known && !addresses.empty()) members.peers.push_back(std::move(peer));
   }
-  return all;
+  return found;
 }
 
 std::filesystem::path boards_in(const std::filesystem::path& state_dir) {
@@ -183,16 +170,7 @@ bool is_fresh(const std::filesystem::path& path) {
 std::string line_of(const std::string& name, const std::vector<std::string>& addresses) {
   std::string line = name;
   for (const std::string& address : addresses) line += " " + address;
-  return line + "\n";
-}
-
-std::vector<fleet::JobNode> names_in(const std::filesystem::path& path) {
-  std::vector<fleet::JobNode> names;
-  for (const std::string& line : lines_of(path)) {
-    const auto words = split(line, ' ');
-    names.push_back({std::string(words.front()), std::vector<std::string>(words.begin() + 1, words.end())});
-  }
-  return names;
+  return line;
 }
 
 }  // namespace
@@ -201,7 +179,7 @@ void note_silent(const std::filesystem::path& boards, const json::array& peers) 
   std::string names;
   for (const json::value& peer : peers)
     if (!get_bool(peer.as_object(), "answers").value_or(false))
-      names += get_string(peer.as_object(), "name").value_or("") + "\n";
+      names += get_text(peer.as_object(), "name") + "\n";
   note(boards, kSilentFile, names);  // on a failure, stagings wait for silent peers
 }
 
@@ -214,26 +192,26 @@ std::set<std::string> silent_peers(const std::filesystem::path& boards) {
 
 void note_found(const std::filesystem::path& boards, const fleet::FoundNames& found) {
   std::string lines;
-  for (const auto& [name, addresses] : found) lines += line_of(name, addresses);
+  for (const auto& [name, addresses] : found) lines += line_of(name, addresses) + "\n";
   note(boards, kFoundFile, lines);
 }
 
 fleet::FoundNames noted_names(const std::filesystem::path& boards) {
   fleet::FoundNames found;
   if (!is_fresh(boards / kFoundFile)) return found;
-  for (fleet::JobNode& name : names_in(boards / kFoundFile)) found[name.name] = std::move(name.addresses);
+  for (const std::string& line : lines_of(boards / kFoundFile)) {
+    const auto words = split(line, ' ');
+    found[words.front()] = {words.begin() + 1, words.end()};
+  }
   return found;
 }
 
-void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::JobNode>& nodes) {
-  const std::vector<fleet::JobNode> noted = noted_nodes(boards);
+void note_nodes(const std::filesystem::path& boards, const fleet::FoundNames& nodes) {
+  const auto noted = lines_of(boards / kNodesFile);
   std::string lines;
-  for (const fleet::JobNode& node : nodes) {
-    const bool is_noted = std::ranges::any_of(noted, [&](const fleet::JobNode& one) {
-      return one.name == node.name && (node.addresses.empty() || one.addresses == node.addresses);
-    });
-    if (is_noted) continue;
-    lines += line_of(node.name, node.addresses);
+  for (const auto& [name, addresses] : nodes) {
+    const std::string line = line_of(name, addresses);
+    if (std::ranges::find(noted, line) == noted.end()) lines += line + "\n";
   }
   if (lines.empty()) return;
   std::error_code ignored;
@@ -246,8 +224,12 @@ void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::Jo
   if (file) (void)!::write(file.get(), lines.data(), lines.size());
 }
 
-std::vector<fleet::JobNode> noted_nodes(const std::filesystem::path& boards) {
-  return names_in(boards / kNodesFile);
+bool is_noted_node(const std::filesystem::path& boards, const std::string& address) {
+  const auto noted = lines_of(boards / kNodesFile);
+  return std::ranges::any_of(noted, [&](const std::string& line) {
+    const auto words = split(line, ' ');
+    return std::find(words.begin() + 1, words.end(), address) != words.end();
+  });
 }
 
 std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, const std::string& dataset,

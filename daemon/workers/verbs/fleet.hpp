@@ -11,7 +11,6 @@
 #include "base/json.hpp"
 #include "base/result.hpp"
 #include "fleet/fetch/peer_exchange.hpp"
-#include "fleet/serve/job_nodes.hpp"
 #include "fleet/transport/name_service.hpp"
 
 namespace spark::workers {
@@ -39,10 +38,10 @@ fleet::FoundNames addresses_of(const FleetMembers& members, fleet::NameService& 
 void use_addresses(FleetMembers& members, const fleet::FoundNames& found);
 
 // Adds the hosts that these names lead to, at the port of this host. Waits for a name service for two seconds
-// at most. Returns the nodes with the addresses found; those of a peer already known are not looked up. The
-// peers have addresses already.
-std::vector<fleet::JobNode> add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
-                                      fleet::NameService& names);
+// at most. Returns the nodes that it has found; those of a peer already known are not looked up. The peers
+// have addresses already.
+fleet::FoundNames add_nodes(FleetMembers& members, const std::vector<std::string>& nodes,
+                            fleet::NameService& names);
 
 // The folder of the boards, in the state folder.
 std::filesystem::path boards_in(const std::filesystem::path& state_dir);
@@ -56,10 +55,10 @@ std::set<std::string> silent_peers(const std::filesystem::path& boards);
 void note_found(const std::filesystem::path& boards, const fleet::FoundNames& found);
 fleet::FoundNames noted_names(const std::filesystem::path& boards);
 
-// The nodes of the jobs that staged here, reported to the process that serves peers, which answers them. With
-// their addresses, so that their first question is answered without a name service.
-void note_nodes(const std::filesystem::path& boards, const std::vector<fleet::JobNode>& nodes);
-std::vector<fleet::JobNode> noted_nodes(const std::filesystem::path& boards);
+// The nodes of the jobs that staged here, reported to the process that serves peers, which answers their
+// addresses.
+void note_nodes(const std::filesystem::path& boards, const fleet::FoundNames& nodes);
+bool is_noted_node(const std::filesystem::path& boards, const std::string& address);
 
 // From "fleet" in the request. Null if there is no exchange; `warning` then has the reason of a failure.
 // Staging does not depend on peers.

@@ -33,7 +33,7 @@ constexpr int kIoOfProcess = 1, kIdleClass = 3 << 13;
 
 Bytes upload_of(const json::object& fleet, Bytes link) {
   const double percent = get_double(fleet, "upload_percent").value_or(0);
-  if (percent <= 0) return static_cast<Bytes>(get_int(fleet, "upload_bytes").value_or(0));
+  if (percent <= 0) return get_count(fleet, "upload_bytes");
   return static_cast<Bytes>(static_cast<double>(link == 0 ? kUnknownLink : link) * percent / 100);
 }
 
@@ -51,8 +51,8 @@ json::object report(const fleet::Server& server, const FleetMembers& members, Ne
   for (const fleet::Endpoint& own : members.listen)
     listen += (listen.empty() ? "" : ", ") + fleet::to_string(own);
   all["listen"] = listen;
-  all["interface"] = interface.empty() ? json::value(nullptr) : json::value(interface);
-  all["link_bytes_per_second"] = link == 0 ? json::value(nullptr) : json::value(link);
+  all["interface"] = or_null(interface);
+  all["link_bytes_per_second"] = or_null(link);
   all["limited"] = server.is_limited();
   all["peers"] = std::move(peers);
   return all;
@@ -73,9 +73,7 @@ json::object shown(const fleet::Adoption& one) {
 // "adopted"?: [see adopted_to_json…]
 std::vector<fleet::AdoptedFolder> adopted_folders_of(const json::object& request) {
   std::vector<fleet::AdoptedFolder> folders;
-  const json::array* all = get_array(request, "adopted");
-  for (std::size_t i = 0; all != nullptr && i < all->size(); ++i) {
-    const json::object& one = (*all)[i].as_object();
+  for (const json::object& one : objects_in(request, "adopted")) {
     folders.push_back({get_text(one, "dataset"), get_text(one, "path"), get_strings(one, "exclude"),
                        links_from_string(get_text(one, "links")), model_of(one)});
   }
@@ -98,10 +96,6 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   fleet::NameService names(fleet::resolve);
   // Peers that are refused in the first moments would be counted as hosts that do not belong here.
   Neighbours neighbours(*members, names, std::chrono::milliseconds(500));
-  fleet::JobNodes nodes([boards] { return noted_nodes(boards); },
-                        [&](const std::string& name) -> Result<std::vector<std::string>> {
-                          return names.find({name}, kResolving)[name];
-                        });
   const std::string interface = fleet::interface_of(members->listen.front().address);
   fleet::ServerSettings settings{members->listen,
                                  cache->path,
@@ -112,15 +106,13 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
                                  upload_of(*object, link_rate(interface)),
                                  interface,
                                  link_rate(interface)};
-  const json::array* folders = get_array(request, "folders");
-  for (std::size_t i = 0; folders != nullptr && i < folders->size(); ++i)
-    settings.folders.emplace((*folders)[i].as_string());
+  for (std::string& folder : get_strings(request, "folders")) settings.folders.insert(std::move(folder));
   settings.adopted = adopted_folders_of(request);
   std::set<std::string> adopted;
   for (const fleet::AdoptedFolder& folder : settings.adopted) adopted.insert(folder.dataset);
   fleet::forget_others(settings.state_dir, adopted);
   fleet::Server server(std::move(settings), members->security, [&](const std::string& address) {
-    return neighbours.has(address) || nodes.has(address);
+    return neighbours.has(address) || is_noted_node(boards, address);
   });
   fleet::KeyWatch key(members->key_file, members->security->key());
   if (auto listening = server.listen(); !listening) return listening.take_error();
@@ -132,10 +124,6 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   const auto watch_key = [&] {
     for (; !stop; std::this_thread::sleep_for(kLook))
       if (key.is_replaced()) stop = true;
-  };
-  const auto look_up = [&] {
-    while (!stop)
-      if (!nodes.look_up_next(std::chrono::steady_clock::now())) nodes.wait_for_stranger(kLook);
   };
   const auto ask = [&] {
     json::array peers, offered;
@@ -153,13 +141,12 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
     }
   };
   // Only the first one waits for the cache's drive, which may not keep an old key in use.
-  std::array threads{start_thread(look), start_thread(watch_key), start_thread(look_up), start_thread(ask)};
+  std::array threads{start_thread(look), start_thread(watch_key), start_thread(ask)};
   auto served = server.run(stop);
   stop = true;
   for (auto& thread : threads)
     if (thread.joinable()) thread.join();
-  if (!served) return served.take_error();
-  return json::object{};
+  return empty_answer(std::move(served));
 }
 
 // {"cache", "fleet"} → {"peers": see Neighbours::ask_with_datasets}

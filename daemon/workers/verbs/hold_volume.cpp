@@ -29,7 +29,7 @@ bool is_checked_mount(const mounts::Mount* mount, const UniqueFd& root, const js
 }
 
 Result<UniqueFd> hold_volume(const json::object& request, bool for_writing) {
-  const std::string mount_point = get_string(request, "mount").value_or("");
+  const std::string mount_point = get_text(request, "mount");
   if (mount_point.empty()) return UniqueFd();  // a simulated host
   UniqueFd root(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   // Read after the open, so that it contains the opened mount.
@@ -53,7 +53,7 @@ Result<uid_t> user_of(const json::object& request, const std::filesystem::path& 
   struct stat at_root {};
   std::optional<Within> within;
   if (volume && ::fstat(volume.get(), &at_root) == 0)
-    within = Within{get_string(request, "mount").value_or(""), at_root.st_dev};
+    within = Within{get_text(request, "mount"), at_root.st_dev};
   auto named = open_named(path, Links::LastIsItself, within);
   if (named) return named->info.st_uid;
   if (named.error().kind == Errc::NotFound) return ::geteuid();
@@ -65,7 +65,7 @@ Result<OpenedFolder> open_destination(const json::object& request, const std::fi
   if (!volume) return volume.take_error();
   if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
     return user.take_error();
-  auto made = staging::make_destination_folder(get_string(request, "root").value_or(""), folder.native());
+  auto made = staging::make_destination_folder(get_text(request, "root"), folder.native());
   if (!made) return made.take_error();
   return OpenedFolder{std::move(*volume), std::move(*made)};
 }

@@ -44,17 +44,16 @@ Result<json::object> list_leases(const OpenedCatalog& catalog, const staging::Sp
 // full drive: nothing could be evicted otherwise.
 Result<> remove_leases(const std::filesystem::path& state_dir, const staging::SpareLeases& spare,
                        const json::object& request) {
-  const json::array* ids = get_array(request, "ids");
-  if (ids == nullptr) return {};
+  const std::vector<std::string> ids = get_strings(request, "ids");
   Result<> all = staging::Reserve({state_dir}).with([&]() -> Result<> {
     const auto catalog = staging::Catalog::open(state_dir, staging::IfMissing::Fail);
     Result<> removed = catalog ? Result<>() : fail(catalog.error());
-    for (const json::value& id : *ids)
-      if (removed) removed = (*catalog)->remove_lease(std::string(id.as_string())).map([](Change) {});
+    for (const std::string& id : ids)
+      if (removed) removed = (*catalog)->remove_lease(id).map([](Change) {});
     return removed;
   });
-  for (const json::value& id : *ids)
-    if (auto removed = spare.remove(std::string(id.as_string())); all) all = std::move(removed);
+  for (const std::string& id : ids)
+    if (auto removed = spare.remove(id); all) all = std::move(removed);
   return all;
 }
 
@@ -74,15 +73,15 @@ Result<> add_lease(const OpenedCatalog& catalog, const staging::CacheFolder& cac
 // A lease on a copy that is served as it is. NotFound: it is not there.
 Result<json::object> serve(staging::Catalog& catalog, const json::object& request) {
   const staging::Lease lease = staging::lease_from_json(request);
-  const std::string path = get_string(request, "path").value_or("");
+  const std::string path = get_text(request, "path");
   if (::access(path.c_str(), F_OK) != 0) {
     return fail(Errc::NotFound, "its copy is gone from the cache: " + printable(path) + ": " +
                                     std::generic_category().message(errno));
   }
   if (auto added = catalog.add_lease(lease); !added) return added.take_error();
-  const auto used_at = parse_rfc3339(get_string(request, "used_at").value_or(""));
+  const auto used_at = parse_rfc3339(get_text(request, "used_at"));
   if (!used_at) return json::object{};
-  return catalog.touch(lease.dataset, lease.generation, *used_at).map([] { return json::object{}; });
+  return empty_answer(catalog.touch(lease.dataset, lease.generation, *used_at));
 }
 
 }  // namespace
@@ -96,7 +95,7 @@ Result<json::object> lease_verb(const json::object& request, const ProgressLine&
   const staging::SpareLeases spare(folder.path());
   const auto none = [] { return json::object{}; };
   const std::string op = get_string(request, "op").value_or("list");
-  const std::filesystem::path state_dir = get_string(*cache, "state_dir").value_or("");
+  const std::filesystem::path state_dir = get_text(*cache, "state_dir");
   if (op == "remove") return remove_leases(state_dir, spare, request).map(none);
   const auto catalog = staging::Catalog::open(state_dir, staging::IfMissing::Fail);
   if (op == "add") return add_lease(catalog, folder, staging::lease_from_json(request)).map(none);
@@ -108,14 +107,12 @@ Result<json::object> lease_verb(const json::object& request, const ProgressLine&
 Result<json::object> jobs_here_verb(const json::object& /*request*/, const ProgressLine& /*progress*/) {
   const auto jobs = staging::slurm_jobs_here(SystemRoot{});
   if (!jobs) return jobs.take_error();
-  json::array ids;
-  for (const std::string& id : *jobs) ids.emplace_back(id);
-  return json::object{{"slurm", std::move(ids)}};
+  return json::object{{"slurm", json::value_from(*jobs)}};
 }
 
 // {"user"} → {"uid"}. May query a directory server.
 Result<json::object> user_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const std::string user = get_string(request, "user").value_or("");
+  const std::string user = get_text(request, "user");
   std::vector<char> text(1 << 16);
   passwd entry{};
   passwd* found = nullptr;

@@ -54,10 +54,10 @@ json::object report(const staging::CacheMemory& memory, bool frees) {
 Result<json::object> watch_memory_verb(const json::object& request, const ProgressLine& progress) {
   const json::object* cache = get_object(request, "cache");
   if (cache == nullptr) return fail(Errc::Invalid, "memory worker: no cache in the request");
-  const std::filesystem::path state_dir = get_string(*cache, "state_dir").value_or("");
+  const std::filesystem::path state_dir = get_text(*cache, "state_dir");
   const std::string wanted = get_string(request, "page_cache").value_or("auto");
   const SystemClock clock;
-  staging::CacheMemory memory(get_string(*cache, "path").value_or(""), clock,
+  staging::CacheMemory memory(get_text(*cache, "path"), clock,
                               [&](const std::string& dataset) { return is_leased(state_dir, dataset); });
   json::object told;
   Bytes seen = 0;
@@ -85,9 +85,8 @@ Result<json::object> watch_memory_verb(const json::object& request, const Progre
 Result<json::object> drop_memory_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const json::object* cache = get_object(request, "cache");
   if (cache == nullptr) return fail(Errc::Invalid, "memory worker: no cache in the request");
-  const auto dropped =
-      staging::drop_from_memory(get_string(*cache, "path").value_or(""), get_strings(request, "datasets"),
-                                SystemClock(), kNeverStopped);
+  const auto dropped = staging::drop_from_memory(get_text(*cache, "path"), get_strings(request, "datasets"),
+                                                 SystemClock(), kNeverStopped);
   if (!dropped) return dropped.take_error();
   json::array datasets;
   for (const staging::DatasetMemory& one : *dropped) datasets.push_back(shown(one));

@@ -49,7 +49,7 @@ Result<bool> is_still_there(const std::string& target, const mounts::MountNumber
 
 // For steps that change a mount: its path.
 Result<std::string> own_mount_in(const json::object& request) {
-  const std::string target = get_string(request, "target").value_or("");
+  const std::string target = get_text(request, "target");
   const auto seen = member_of<mounts::MountNumbers>(request, "mounted");
   if (!seen) return seen.take_error();
   const auto there = is_still_there(target, *seen);
@@ -60,7 +60,7 @@ Result<std::string> own_mount_in(const json::object& request) {
 
 // The same for a mount that others may hide.
 Result<std::string> own_mount_below(const json::object& request) {
-  const std::string target = get_string(request, "target").value_or("");
+  const std::string target = get_text(request, "target");
   const auto seen = member_of<mounts::MountNumbers>(request, "mounted");
   if (!seen) return seen.take_error();
   const auto table = mounts::read_mount_table({});
@@ -77,7 +77,7 @@ Result<> check_unchanged(const json::object& request, std::uint64_t closed) {
   if (!answer) return answer.take_error();
   const auto now = from_message<mounts::Superblock>(*answer);
   if (!now) return now.take_error();
-  const std::string device = printable(get_string(request, "device").value_or(""));
+  const std::string device = printable(get_text(request, "device"));
   const auto stamp = closed != 0 ? closed : static_cast<std::uint64_t>(get_int(request, "stamp").value_or(0));
   if (now->uuid != get_string(request, "uuid"))
     return fail(Errc::Refused, device + " holds another file system by now");
@@ -96,8 +96,8 @@ Result<mounts::Remounted> remounted_in(const json::object& request) {
   auto target = own_mount_in(request);
   if (!target) return target.take_error();
   return mounts::Remounted{std::move(*target),
-                           get_string(request, "device").value_or(""),
-                           get_string(request, "host").value_or(""),
+                           get_text(request, "device"),
+                           get_text(request, "host"),
                            SystemClock().wall(),
                            get_bool(request, "alone").value_or(true),
                            [request](std::uint64_t closed) { return check_unchanged(request, closed); }};
@@ -117,8 +117,7 @@ Result<json::object> probe_nfs(const std::string& path) {
 // reached by a mount.
 Result<> announce(const mounts::MountRequest& mount, const json::object& request, std::string& warning) {
   if (mount.read_only || mount.type.starts_with("nfs")) return {};
-  auto said =
-      mounts::announce_writer(mount.target, get_string(request, "host").value_or(""), SystemClock().wall());
+  auto said = mounts::announce_writer(mount.target, get_text(request, "host"), SystemClock().wall());
   if (said) return {};
   Error error = said.error();
   if (mount.type != "xfs") {
@@ -167,8 +166,7 @@ Result<Unmounted> unmount(const std::string& target, const mounts::MountNumbers&
 
 // {"device"} → superblock
 Result<json::object> superblock_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  return mounts::read_superblock(get_string(request, "device").value_or(""))
-      .map(to_message<mounts::Superblock>);
+  return mounts::read_superblock(get_text(request, "device")).map(to_message<mounts::Superblock>);
 }
 
 // {"mount": request, "host", "pin_file"?, "pin"?} → {"done", "users"?, "warning"?}: processes that still use
@@ -204,10 +202,10 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
 // mount.
 Result<json::object> unmount_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto seen = member_of<mounts::MountNumbers>(request, "mounted");
-  const auto how = unmount_from_string(get_string(request, "how").value_or(""));
+  const auto how = unmount_from_string(get_text(request, "how"));
   if (!how) return how.take_error();
   if (!seen) return seen.take_error();
-  const auto done = unmount(get_string(request, "target").value_or(""), *seen, *how);
+  const auto done = unmount(get_text(request, "target"), *seen, *how);
   if (!done) return done.take_error();
   json::object answer = to_json(done->change);
   if (!done->users.empty()) answer["users"] = done->users;
@@ -216,8 +214,7 @@ Result<json::object> unmount_verb(const json::object& request, const ProgressLin
 
 // {"mount_point", "records", "is_in_use"} → guard
 Result<json::object> guard_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  return mounts::guard_mount_point({get_string(request, "mount_point").value_or(""),
-                                    get_string(request, "records").value_or(""),
+  return mounts::guard_mount_point({get_text(request, "mount_point"), get_text(request, "records"),
                                     get_bool(request, "is_in_use").value_or(false)})
       .map(to_message<mounts::Guard>);
 }
@@ -225,25 +222,20 @@ Result<json::object> guard_verb(const json::object& request, const ProgressLine&
 // {"records", "keep": mount points} → {}
 Result<json::object> remove_guards_verb(const json::object& request, const ProgressLine& /*progress*/) {
   std::set<std::filesystem::path> keep;
-  if (const json::array* points = get_array(request, "keep")) {
-    for (const json::value& point : *points)
-      if (const json::string* path = point.if_string()) keep.emplace(std::string_view(*path));
-  }
-  return mounts::remove_guards(get_string(request, "records").value_or(""), keep).map([] {
-    return json::object{};
-  });
+  for (const std::string& point : get_strings(request, "keep")) keep.insert(point);
+  return empty_answer(mounts::remove_guards(get_text(request, "records"), keep));
 }
 
 // {"target"} → {"users"}; empty means none
 Result<json::object> users_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  return json::object{{"users", users_of_mount(get_string(request, "target").value_or(""))}};
+  return json::object{{"users", users_of_mount(get_text(request, "target"))}};
 }
 
 // {"path", "device", "keep_reservation"?: {"subsystem", "nsid"}} → superblock, "reservation"?: accesses only
 // the device, never its mount. Without a device it is an NFS mount → {"us", "shut_down"}.
 Result<json::object> probe_verb(const json::object& request, const ProgressLine& progress) {
-  const std::string path = get_string(request, "path").value_or("");
-  const std::string device = get_string(request, "device").value_or("");
+  const std::string path = get_text(request, "path");
+  const std::string device = get_text(request, "device");
   if (device.empty()) return probe_nfs(path);
   const auto superblock = mounts::probe_superblock(device);
   if (!superblock) return superblock.take_error();
@@ -261,7 +253,7 @@ Result<json::object> probe_verb(const json::object& request, const ProgressLine&
 
 // {"target", "mounted"} → state; also of a folder's bind mount
 Result<json::object> mounted_state_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const std::string target = get_string(request, "target").value_or("");
+  const std::string target = get_text(request, "target");
   const auto seen = member_of<mounts::MountNumbers>(request, "mounted");
   if (!seen) return seen.take_error();
   const auto table = mounts::read_mount_table({});
@@ -276,7 +268,7 @@ Result<json::object> mounted_state_verb(const json::object& request, const Progr
 Result<json::object> flush_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto target = own_mount_in(request);
   if (!target) return target.take_error();
-  return flush_file_system(*target).map([] { return json::object{}; });
+  return empty_answer(flush_file_system(*target));
 }
 
 // {remounted, "then_write"} → {"published", "stamp"}
@@ -292,28 +284,24 @@ Result<json::object> publish_verb(const json::object& request, const ProgressLin
 Result<json::object> make_writable_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto mount = remounted_in(request);
   if (!mount) return mount.take_error();
-  return mounts::make_writable(*mount).map([] { return json::object{}; });
+  return empty_answer(mounts::make_writable(*mount));
 }
 
 // {"target", "mounted", "device"} → {}
 Result<json::object> stop_writing_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto target = own_mount_below(request);
   if (!target) return target.take_error();
-  return mounts::shut_down_filesystem(*target, get_string(request, "device").value_or("")).map([] {
-    return json::object{};
-  });
+  return empty_answer(mounts::shut_down_filesystem(*target, get_text(request, "device")));
 }
 
 // {"file", "content"} → {}
 Result<json::object> record_verb(const json::object& request, const ProgressLine& /*progress*/) {
-  const std::filesystem::path file = get_string(request, "file").value_or("");
+  const std::filesystem::path file = get_text(request, "file");
   const json::object* content = get_object(request, "content");
   if (content == nullptr) return fail(Errc::Invalid, "record worker: no content in the request");
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
-  auto written = write_file_atomically(file, json::serialize(*content) + "\n");
-  if (!written) return written.take_error();
-  return json::object{};
+  return empty_answer(write_file_atomically(file, json::serialize(*content) + "\n"));
 }
 
 }  // namespace spark::workers

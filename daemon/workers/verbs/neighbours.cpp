@@ -27,7 +27,7 @@ json::object about(fleet::Peer& peer) {
   const std::int64_t link = get_int(said, "link_bytes_per_second").value_or(0);
   return {{"name", peer.name()},
           {"answers", answer.has_value()},
-          {"address", endpoint.empty() ? json::value(nullptr) : json::value(endpoint)},
+          {"address", or_null(endpoint)},
           {"version", text_or_null(said, "version")},
           {"interface", text_or_null(said, "interface")},
           {"link_bytes_per_second", link > 0 ? json::value(link) : json::value(nullptr)},

@@ -58,7 +58,7 @@ Result<staging::CacheConfig> cache_config_of(const json::object& request) {
   if (!keep_free) return keep_free.take_error();
   staging::CacheConfig config;
   config.path = settings.path;
-  config.state_dir = get_string(*object, "state_dir").value_or("");
+  config.state_dir = get_text(*object, "state_dir");
   config.capacity = capacity->bytes;
   config.capacity_inodes = capacity->inodes;
   config.keep_free = keep_free->bytes;
@@ -100,8 +100,7 @@ Result<OpenCache> open_cache(const json::object& request) {
 Result<OpenCache> open_cache_to_stage(const json::object& request) {
   auto open = open_as(request, if_missing(request));
   if (const json::object* cache = get_object(request, "cache"); open && cache != nullptr)
-    for (const char* folder : {"state_dir", "path"})
-      staging::make_reserve(get_string(*cache, folder).value_or(""));
+    for (const char* folder : {"state_dir", "path"}) staging::make_reserve(get_text(*cache, folder));
   return open;
 }
 

@@ -30,13 +30,10 @@ namespace {
 
 staging::CopyOptions options_of(const json::object& request) {
   staging::CopyOptions options;
-  const auto number = [&](std::string_view key) {
-    return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(request, key).value_or(0)));
-  };
-  options.threads = static_cast<unsigned>(number("threads"));
-  options.depth = static_cast<unsigned>(number("depth"));
-  options.chunk = number("chunk");
-  options.rate.most = number("max_rate");
+  options.threads = static_cast<unsigned>(get_count(request, "threads"));
+  options.depth = static_cast<unsigned>(get_count(request, "depth"));
+  options.chunk = get_count(request, "chunk");
+  options.rate.most = get_count(request, "max_rate");
   options.needs_quiet_source = true;
   const auto written = get_int(request, "written");
   if (written && *written != 0) options.complete_state = written;
@@ -65,9 +62,6 @@ double rate_of(const staging::CopyReport& report) {
 }
 
 json::object report_to_json(const staging::CopyReport& report, const std::filesystem::path& path) {
-  json::array skipped, warnings;
-  for (const std::string& name : report.skipped) skipped.emplace_back(name);
-  for (const std::string& warning : report.warnings) warnings.emplace_back(warning);
   return {{"state", "ready"},
           {"path", present_path(path).native()},  // it may be held_path() of the folder
           {"served_from", report.unchanged ? "unchanged" : "copied"},
@@ -78,8 +72,8 @@ json::object report_to_json(const staging::CopyReport& report, const std::filesy
           {"hash", report.hash},
           {"memfree_drop_bytes", report.memfree_drop_bytes},
           {"resumed_bytes", report.resumed_bytes},
-          {"skipped", std::move(skipped)},
-          {"warnings", std::move(warnings)}};
+          {"skipped", json::value_from(report.skipped)},
+          {"warnings", json::value_from(report.warnings)}};
 }
 
 // A copy on a volume is read on other hosts, where such a link leads nowhere.
@@ -189,9 +183,7 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
   struct stat info {};
   const bool is_source =
       ::stat(source.c_str(), &info) == 0 && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode));
-  auto flushed = is_source ? flush_file_system(source) : Result<>();
-  if (!flushed) return flushed.take_error();
-  return json::object{};
+  return empty_answer(is_source ? flush_file_system(source) : Result<>());
 }
 
 // {"source", "written", "root", "mount", "mounted", "path", "uid", "nodes", "marker", "rule", "max_rate",
@@ -213,7 +205,7 @@ Result<json::object> stage_out_verb(const json::object& request, const ProgressL
   if (!opened) return opened.take_error();
   if (auto links = check_links(get_text(request, "source")); !links) return links.take_error();
   const auto sink = [&](const staging::CopyProgress& now) { progress(show_progress(now)); };
-  const auto nodes = static_cast<unsigned>(std::max<std::int64_t>(0, get_int(request, "nodes").value_or(0)));
+  const auto nodes = static_cast<unsigned>(get_count(request, "nodes"));
   auto sent = nodes > 1 ? send_shard(request, opened->folder.path / path.filename(), nodes, sink, progress)
                         : send_whole(request, opened->folder.path / path.filename(), sink, progress);
   if (!sent || get_string(*sent, "state") != "ready") return sent;
@@ -276,9 +268,7 @@ Result<json::object> forget_verb(const json::object& request, const ProgressLine
   const std::filesystem::path file = get_text(request, "file");
   if (::unlink(file.c_str()) != 0 && errno != ENOENT)
     return fail_errno(errno, "removing " + printable(file.native()));
-  auto flushed = flush_folder(file.parent_path());
-  if (!flushed) return flushed.take_error();
-  return json::object{};
+  return empty_answer(flush_folder(file.parent_path()));
 }
 
 }  // namespace spark::workers

@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -21,75 +19,70 @@ struct VerbRow {
   Verb run;
 };
 
-constexpr std::array kVerbs = {
-    VerbRow{"discover", discover_verb},
-    VerbRow{"watch-discovery", watch_discovery_verb},
-    VerbRow{"read-discovery", read_discovery_verb},
-    VerbRow{"resolve", resolve_verb},
-    VerbRow{"connect", connect_verb},
-    VerbRow{"timers", timers_verb},
-    VerbRow{"rescan", rescan_verb},
-    VerbRow{"disconnect", disconnect_verb},
-    VerbRow{"superblock", superblock_verb},
-    VerbRow{"mount", mount_verb},
-    VerbRow{"unmount", unmount_verb},
-    VerbRow{"users", users_verb},
-    VerbRow{"guard", guard_verb},
-    VerbRow{"remove-guards", remove_guards_verb},
-    VerbRow{"probe", probe_verb},
-    VerbRow{"mounted-state", mounted_state_verb},
-    VerbRow{"record", record_verb},
-    VerbRow{"plan", plan_verb},
-    VerbRow{"stage", stage_verb},
-    VerbRow{"verify", verify_verb},
-    VerbRow{"evict", evict_verb},
-    VerbRow{"recover", recover_verb},
-    VerbRow{"catalog", catalog_verb},
-    VerbRow{"move-cache", move_cache_verb},
-    VerbRow{"reset-cache", reset_cache_verb},
-    VerbRow{"watch-memory", watch_memory_verb},
-    VerbRow{"drop-memory", drop_memory_verb},
-    VerbRow{"serve-peers", serve_peers_verb},
-    VerbRow{"ask-peers", ask_peers_verb},
-    VerbRow{"adopt-folders", adopt_folders_verb},
-    VerbRow{"verify-adopted", verify_adopted_verb},
-    VerbRow{"serve-view", serve_view_verb},
-    VerbRow{"show-copy", show_copy_verb},
-    VerbRow{"drop-pages", drop_pages_verb},
-    VerbRow{"end-view", end_view_verb},
-    VerbRow{"find-views", find_views_verb},
-    VerbRow{"flush-source", flush_source_verb},
-    VerbRow{"stage-out", stage_out_verb},
-    VerbRow{"verify-output", verify_output_verb},
-    VerbRow{"scan-output", scan_output_verb},
-    VerbRow{"list-published", list_published_verb},
-    VerbRow{"prune-output", prune_output_verb},
-    VerbRow{"point-output", point_output_verb},
-    VerbRow{"announce-shards", announce_shards_verb},
-    VerbRow{"hold-source", hold_source_verb},
-    VerbRow{"release-held", release_held_verb},
-    VerbRow{"tidy-output", tidy_output_verb},
-    VerbRow{"recorded", recorded_verb},
-    VerbRow{"forget", forget_verb},
-    VerbRow{"lease", lease_verb},
-    VerbRow{"jobs-here", jobs_here_verb},
-    VerbRow{"user", user_verb},
-    VerbRow{"reservation", reservation_verb},
-    VerbRow{"smart", smart_verb},
-    VerbRow{"flush", flush_verb},
-    VerbRow{"stop-writing", stop_writing_verb},
-    VerbRow{"publish", publish_verb},
-    VerbRow{"make-writable", make_writable_verb},
+constexpr VerbRow kVerbs[] = {
+    {"discover", discover_verb},
+    {"watch-discovery", watch_discovery_verb},
+    {"read-discovery", read_discovery_verb},
+    {"resolve", resolve_verb},
+    {"connect", connect_verb},
+    {"timers", timers_verb},
+    {"rescan", rescan_verb},
+    {"disconnect", disconnect_verb},
+    {"superblock", superblock_verb},
+    {"mount", mount_verb},
+    {"unmount", unmount_verb},
+    {"users", users_verb},
+    {"guard", guard_verb},
+    {"remove-guards", remove_guards_verb},
+    {"probe", probe_verb},
+    {"mounted-state", mounted_state_verb},
+    {"record", record_verb},
+    {"plan", plan_verb},
+    {"stage", stage_verb},
+    {"verify", verify_verb},
+    {"evict", evict_verb},
+    {"recover", recover_verb},
+    {"catalog", catalog_verb},
+    {"move-cache", move_cache_verb},
+    {"reset-cache", reset_cache_verb},
+    {"watch-memory", watch_memory_verb},
+    {"drop-memory", drop_memory_verb},
+    {"serve-peers", serve_peers_verb},
+    {"ask-peers", ask_peers_verb},
+    {"adopt-folders", adopt_folders_verb},
+    {"verify-adopted", verify_adopted_verb},
+    {"serve-view", serve_view_verb},
+    {"show-copy", show_copy_verb},
+    {"drop-pages", drop_pages_verb},
+    {"end-view", end_view_verb},
+    {"find-views", find_views_verb},
+    {"flush-source", flush_source_verb},
+    {"stage-out", stage_out_verb},
+    {"verify-output", verify_output_verb},
+    {"scan-output", scan_output_verb},
+    {"list-published", list_published_verb},
+    {"prune-output", prune_output_verb},
+    {"point-output", point_output_verb},
+    {"announce-shards", announce_shards_verb},
+    {"hold-source", hold_source_verb},
+    {"release-held", release_held_verb},
+    {"tidy-output", tidy_output_verb},
+    {"recorded", recorded_verb},
+    {"forget", forget_verb},
+    {"lease", lease_verb},
+    {"jobs-here", jobs_here_verb},
+    {"user", user_verb},
+    {"reservation", reservation_verb},
+    {"smart", smart_verb},
+    {"flush", flush_verb},
+    {"stop-writing", stop_writing_verb},
+    {"publish", publish_verb},
+    {"make-writable", make_writable_verb},
 };
 
 void write_line(const json::object& line) {
-  const std::string text = json::serialize(line) + "\n";
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) return;  // the daemon, and with it the reader of this answer, is gone
-    if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  // It fails if the daemon, and with it the reader of this answer, is gone.
+  (void)write_all(STDOUT_FILENO, json::serialize(line) + "\n");
 }
 
 Result<json::object> answer(const std::string& name, std::string_view text) {
@@ -119,7 +112,7 @@ void serve() {
     if (request == nullptr) {
       write_answer(fail(Errc::Invalid, "worker: a line that is no request"));
     } else {
-      write_answer(answer(get_string(*call, "verb").value_or(""), json::serialize(*request)));
+      write_answer(answer(get_text(*call, "verb"), json::serialize(*request)));
     }
   }
 }

@@ -12,7 +12,14 @@
 namespace spark::workers {
 
 using ProgressLine = std::function<void(const json::object&)>;
-using Verb = Result<json::object> (*)(const json::object& request, const ProgressLine& progress);
+using VerbFunction = Result<json::object>(const json::object& request, const ProgressLine& progress);
+using Verb = VerbFunction*;
+
+// {} once it is done.
+inline Result<json::object> empty_answer(Result<> done) {
+  if (!done) return done.take_error();
+  return json::object{};
+}
 
 // Runs one verb; the exit status is 0 if an answer was written, even if it is an error.
 int worker_main(const std::string& verb);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <thread>
 
 #include "base/text.hpp"
@@ -37,17 +36,8 @@ Bytes on_disk(const fs::path& path) {
 
 std::vector<std::string> names_in_folder(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename().native());
+  for (const fs::path& at : list_folder(folder)) names.push_back(at.filename().native());
   return names;
-}
-
-std::optional<std::uint64_t> number_of(const std::string& name) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
-  return number;
 }
 
 Result<UnwantedCopy> look_at(const Destination& copy, const StopFlag& stop) {
@@ -155,7 +145,7 @@ Result<std::vector<UnwantedCopy>> find_unwanted(const CacheFolder& to, const Wan
     const WantedCopy* one = known == wanted.end() ? nullptr : &known->second;
     if (one != nullptr && one->generation == 0) continue;
     for (const std::string& name : names_in_folder(to.data() / key)) {
-      const auto number = number_of(name);
+      const auto number = parse_number<std::uint64_t>(name);
       if (!number || (one != nullptr && one->is_there && *number == one->generation)) continue;
       auto copy = look_at({to.data() / key, name}, stop);
       if (!copy) return copy.take_error();

@@ -15,12 +15,8 @@ namespace {
 std::string in_words(const std::vector<Evicted>& copies) {
   constexpr std::size_t kMostNamed = 10;
   std::vector<std::string> named;
-  for (const Evicted& one : copies) {
-    if (named.size() == kMostNamed) break;
-    named.push_back(printable(one.dataset) + " " + format_bytes(one.bytes));
-  }
-  const std::size_t rest = copies.size() - named.size();
-  return join(named, ", ") + (rest == 0 ? "" : " and " + std::to_string(rest) + " more");
+  for (const Evicted& one : copies) named.push_back(printable(one.dataset) + " " + format_bytes(one.bytes));
+  return join_first(named, kMostNamed);
 }
 
 // Its log first: it must not be applied to a new file.

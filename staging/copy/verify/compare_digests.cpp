@@ -69,10 +69,7 @@ class DigestCheck {
     if (error_) return fail(std::move(*error_));
     if (wrong_.empty()) return {};
     std::ranges::sort(wrong_);
-    const std::size_t shown = std::min(wrong_.size(), kShown);
-    const std::string rest =
-        wrong_.size() > shown ? " and " + std::to_string(wrong_.size() - shown) + " more" : "";
-    return fail(Errc::Mismatch, copy_.shown("") + ": " + join({wrong_.data(), shown}, "; ") + rest,
+    return fail(Errc::Mismatch, copy_.shown("") + ": " + join_first(wrong_, kShown, "; "),
                 "the copy equals its source: download these files to the source again");
   }
 

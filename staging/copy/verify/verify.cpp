@@ -170,12 +170,9 @@ Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, 
 Result<> check_equal(const Tree& copy, std::vector<std::string> differences) {
   if (differences.empty()) return {};
   std::ranges::sort(differences);
-  const std::size_t shown = std::min(differences.size(), kShownDifferences);
-  const std::string rest =
-      differences.size() > shown ? " and " + std::to_string(differences.size() - shown) + " more" : "";
   return fail(
       Errc::Mismatch,
-      copy.shown("") + " differs from its manifest: " + join({differences.data(), shown}, "; ") + rest,
+      copy.shown("") + " differs from its manifest: " + join_first(differences, kShownDifferences, "; "),
       "copy it again; if it happens again, test the drive and the memory");
 }
 

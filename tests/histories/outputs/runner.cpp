@@ -57,11 +57,7 @@ asio::awaitable<Answer> HistoryRunner::run(workers::Call call, workers::Cancella
 
 asio::awaitable<Answer> HistoryRunner::ask(std::string subject, std::string verb, json::object request,
                                            Duration deadline) {
-  workers::Call call;
-  call.verb = std::move(verb);
-  call.subject = std::move(subject);
-  call.request = std::move(request);
-  call.deadline = deadline;
+  workers::Call call{std::move(verb), std::move(subject), std::move(request), deadline};
   call.shares_worker = true;
   auto answer = co_await run(std::move(call));
   co_return answer;

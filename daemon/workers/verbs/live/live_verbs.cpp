@@ -35,14 +35,13 @@ struct Place {
 // An earlier daemon may have had another cache: where the view is mounted is in its note.
 Place place_of_name(const json::object& cache, std::string name) {
   Place place;
-  place.map = staging::view_place(SystemRoot{}, get_string(cache, "state_dir").value_or(""), std::move(name));
+  place.map = staging::view_place(SystemRoot{}, get_text(cache, "state_dir"), std::move(name));
   const auto text = read_file(place.map.note());
   const auto note = text ? parse_json_object(*text) : fail(text.error());
   if (note) place.note = *note;
   const auto noted = get_string(place.note, "folder");
-  place.folder =
-      noted ? std::filesystem::path(*noted)
-            : std::filesystem::path(get_string(cache, "path").value_or("")) / ".live" / place.map.name;
+  place.folder = noted ? std::filesystem::path(*noted)
+                       : std::filesystem::path(get_text(cache, "path")) / ".live" / place.map.name;
   place.mounted = get_string(place.note, "mounted").value_or(place.folder.native());
   return place;
 }
@@ -50,8 +49,8 @@ Place place_of_name(const json::object& cache, std::string name) {
 Result<Place> place_of(const json::object& request) {
   const json::object* cache = get_object(request, "cache");
   if (cache == nullptr) return fail(Errc::Invalid, "live view: no cache in the request");
-  const auto number = static_cast<std::uint64_t>(get_int(request, "view").value_or(0));
-  return place_of_name(*cache, staging::view_name(get_string(request, "dataset").value_or(""), number));
+  const auto number = get_count(request, "view");
+  return place_of_name(*cache, staging::view_name(get_text(request, "dataset"), number));
 }
 
 void take_down(const Place& place) {
@@ -95,7 +94,7 @@ Result<json::object> serve_view_verb(const json::object& request, const Progress
     const auto noted = write_file_atomically(place->map.note(), json::serialize(note));
     if (!noted) return fail(noted.error());
     ::mkdir(place->mounted.c_str(), kEntered);
-    const std::string name = staging::encode_name(get_string(request, "dataset").value_or(""));
+    const std::string name = staging::encode_name(get_text(request, "dataset"));
     const auto mounted = staging::mount_fuse(device, place->mounted, name);
     if (!mounted) return mounted.take_error();
   }
@@ -116,7 +115,7 @@ Result<json::object> serve_view_verb(const json::object& request, const Progress
 Result<json::object> show_copy_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto place = place_of(request);
   if (!place) return place.take_error();
-  const std::string copy = get_string(request, "copy").value_or("");
+  const std::string copy = get_text(request, "copy");
   const auto map = staging::ViewMap::open(place->map);
   if (!map) return map.take_error();
   if (!(*map)->is_published() || (*map)->data() != copy)
@@ -144,7 +143,7 @@ Result<json::object> drop_pages_verb(const json::object& request, const Progress
   const UniqueFd device(kInherited);
   const auto place = place_of(request);
   if (!place) return place.take_error();
-  const auto nodes = static_cast<std::uint64_t>(get_int(place->note, "nodes").value_or(0));
+  const auto nodes = get_count(place->note, "nodes");
   const auto table = mounts::read_mount_table(SystemRoot{});
   if (!table) return table.take_error();
   for (const mounts::Mount* mount : mounts::stack_at(*table, place->folder)) {
@@ -186,7 +185,7 @@ Result<json::object> find_views_verb(const json::object& request, const Progress
   const auto here = place_of(request);
   if (!here) return here.take_error();
   const auto kept = get_strings(request, "kept");
-  const auto newest = static_cast<std::uint64_t>(get_int(request, "newest").value_or(0));
+  const auto newest = get_count(request, "newest");
   json::array views;
   std::map<std::filesystem::path, std::vector<std::filesystem::path>> files;  // by name of the view
   for (const std::filesystem::path& folder : {here->map.folder, here->map.maps()}) {

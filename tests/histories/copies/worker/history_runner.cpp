@@ -132,11 +132,7 @@ asio::awaitable<Result<json::object>> HistoryRunner::converse(RunningPtr running
 
 asio::awaitable<Result<json::object>> HistoryRunner::ask(std::string subject, std::string verb,
                                                          json::object request, Duration deadline) {
-  workers::Call call;
-  call.verb = std::move(verb);
-  call.subject = std::move(subject);
-  call.request = std::move(request);
-  call.deadline = deadline;
+  workers::Call call{std::move(verb), std::move(subject), std::move(request), deadline};
   workers::Cancellation never;
   co_return co_await run(std::move(call), never);
 }

@@ -119,12 +119,11 @@ void Requests::copy(SimulatedDaemon& daemon, const std::string& dataset, bool ve
 
 asio::awaitable<void> Requests::run_copy(SimulatedDaemon& daemon, PendingPtr pending) {
   const std::string& dataset = pending->datasets.front();
-  workers::Call call;
-  call.verb = "copy";
-  call.subject = dataset;
-  call.request = {{"from", scene_.sources.at(dataset)->place().path.native()},
-                  {"to", copied_to(dataset).native()},
-                  {"verify", pending->is_verified}};
+  workers::Call call{"copy",
+                     dataset,
+                     {{"from", scene_.sources.at(dataset)->place().path.native()},
+                      {"to", copied_to(dataset).native()},
+                      {"verify", pending->is_verified}}};
   workers::Cancellation never;
   const auto copied = co_await daemon.runner().run(std::move(call), never);
   ended(pending, copied);

@@ -89,8 +89,6 @@ TEST(FleetConfig, InvalidKeysAreRefusedWithTheReason) {
               HasSubstr("upload"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, peers: {a: [10.0.0.2], b: [10.0.0.2]}}"),
               HasSubstr("as another peer has"));
-  EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, dns: a, allow: [spark2]}"),
-              HasSubstr("fleet.allow: is no option any more"));
   EXPECT_THAT(refusal("{listen: [], key_file: /k, dns: a}"), HasSubstr("fleet.listen"));
   EXPECT_THAT(refusal("{listen: [10.0.0.1], key_file: /k, dns: a}"), HasSubstr("no port to listen on"));
   EXPECT_THAT(refusal("{listen: 10.0.0.1:7789, key_file: /k, peer: {a: [10.0.0.2]}}"), HasSubstr("peers"));

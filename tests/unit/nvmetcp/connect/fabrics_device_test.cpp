@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 
-#include "nvmetcp/connect/kernel_log.hpp"
 #include "nvmetcp/names.hpp"
 #include "tests/support/fake_sysfs.hpp"
 
@@ -74,17 +73,6 @@ TEST(FabricsDevice, TheOptionStringIsWritten) {
 TEST(FabricsDevice, AMissingDeviceReturnsItsErrno) {
   const test::FakeSysfs files;
   EXPECT_EQ(create_controller(files.root(), {}).error().number, ENOENT);
-}
-
-TEST(KernelLog, TheMessageOfARecordIsItsFirstLineWithoutThePrefix) {
-  EXPECT_EQ(message_of_kmsg_record("3,1234,567890,-;nvme nvme1: Invalid MNAN value 1024\n SUBSYSTEM=nvme\n"),
-            "nvme nvme1: Invalid MNAN value 1024");
-  EXPECT_EQ(message_of_kmsg_record("no record"), "");
-}
-
-TEST(KernelLog, WithoutALogThereAreNoLines) {
-  const test::FakeSysfs files;
-  EXPECT_TRUE(KernelLog(files.root()).lines().empty());
 }
 
 TEST(Names, ControllersAndNamespacesAreDistinguished) {

@@ -31,8 +31,7 @@ TEST(AddNodes, TheNodesOfAJobBecomePeersUnlessTheyArePeersAlready) {
   FleetMembers members = members_with({{"two", {{"10.99.0.2", 1}}}, {"n5", {{"10.99.0.5", 1}}}});
   fleet::NameService names(resolve);
   const auto nodes = add_nodes(members, {"n2", "n3", "n4", "n5"}, names);
-  EXPECT_EQ(nodes, (std::vector<fleet::JobNode>{
-                       {"n2", {"10.99.0.2"}}, {"n3", {"10.99.0.3", "10.99.1.3"}}, {"n4", {}}, {"n5", {}}}));
+  EXPECT_EQ(nodes, (fleet::FoundNames{{"n2", {"10.99.0.2"}}, {"n3", {"10.99.0.3", "10.99.1.3"}}}));
   ASSERT_EQ(members.peers.size(), 3u);
   EXPECT_EQ(members.peers[2].name, "n3");
   ASSERT_EQ(members.peers[2].endpoints.size(), 2u);
@@ -48,7 +47,7 @@ TEST(AddNodes, ANameServiceThatDoesNotAnswerLeavesThePeersThatAreKnown) {
   });
   const auto nodes = add_nodes(members, {"n2", "n3"}, names);
   may_end->count_down();  // it returned before
-  EXPECT_EQ(nodes, (std::vector<fleet::JobNode>{{"n2", {}}, {"n3", {}}}));
+  EXPECT_TRUE(nodes.empty());
   EXPECT_EQ(members.peers.size(), 1u);
 }
 
@@ -62,6 +61,15 @@ class PeerNamesTest : public testing::Test {
   }};
   FleetMembers members_ = members_with({{"two", {{"two.lan", 1}}}, {"gone", {{"gone.lan", 1}}}});
 };
+
+TEST_F(PeerNamesTest, ANodeWhoseAddressAStagingFoundIsAnswered) {
+  note_nodes(boards_.path(), {{"n1", {"10.0.0.1", "10.0.3.1"}}});
+  note_nodes(boards_.path(), {{"n1", {"10.0.0.1", "10.0.3.1"}}, {"n2", {"10.0.0.2"}}});
+  EXPECT_TRUE(is_noted_node(boards_.path(), "10.0.3.1"));
+  EXPECT_TRUE(is_noted_node(boards_.path(), "10.0.0.2"));
+  EXPECT_FALSE(is_noted_node(boards_.path(), "n2"));
+  EXPECT_FALSE(is_noted_node(boards_.path(), "10.0.0.3"));
+}
 
 TEST_F(PeerNamesTest, AStagingUsesTheAddressesThatTheServingProcessFoundAndAsksNoNameService) {
   note_found(boards_.path(), {{"two.lan", {"10.99.0.7", "10.99.1.7"}}, {"gone.lan", {}}});

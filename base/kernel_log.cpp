@@ -1,4 +1,4 @@
-#include "nvmetcp/connect/kernel_log.hpp"
+#include "base/kernel_log.hpp"
 
 #include <fcntl.h>
 
@@ -7,10 +7,10 @@
 
 #include "base/text.hpp"
 
-namespace spark::nvmetcp {
+namespace spark {
 namespace {
 
-constexpr int kMostRecords = 1000;
+constexpr int kMostRecords = 10'000;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ KernelLog::KernelLog(const SystemRoot& root)
   if (fd_ && ::lseek(fd_.get(), 0, SEEK_END) < 0) fd_.reset();
 }
 
-std::vector<std::string> KernelLog::lines() {
+std::vector<std::string> KernelLog::lines(std::string_view word) {
   std::vector<std::string> found;
   std::array<char, 8192> record{};
   for (int i = 0; fd_ && i < kMostRecords; ++i) {
@@ -27,7 +27,7 @@ std::vector<std::string> KernelLog::lines() {
     if (got < 0 && (errno == EPIPE || errno == EINTR)) continue;  // EPIPE: records were overwritten; go on
     if (got <= 0) break;
     std::string message = message_of_kmsg_record({record.data(), static_cast<std::size_t>(got)});
-    if (message.find("nvme") != std::string::npos) found.push_back(std::move(message));
+    if (message.find(word) != std::string::npos) found.push_back(std::move(message));
   }
   return found;
 }
@@ -36,7 +36,7 @@ std::string message_of_kmsg_record(std::string_view record) {
   const std::size_t prefix = record.find(';');
   if (prefix == std::string_view::npos) return {};
   record.remove_prefix(prefix + 1);
-  return printable(record.substr(0, record.find('\n')));
+  return printable(trim(record.substr(0, record.find('\n'))));
 }
 
-}  // namespace spark::nvmetcp
+}  // namespace spark

@@ -2,19 +2,20 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.hpp"
 
-namespace spark::nvmetcp {
+namespace spark {
 
 // Starts listening when made. Without the right to read the log there are just no lines.
 class KernelLog {
  public:
   explicit KernelLog(const SystemRoot& root);
 
-  // The messages about NVMe since then, oldest first, without the record's prefix. Never waits.
-  std::vector<std::string> lines();
+  // The messages since then that contain the word, oldest first, without the record's prefix. Never waits.
+  std::vector<std::string> lines(std::string_view word);
 
  private:
   UniqueFd fd_;
@@ -23,4 +24,4 @@ class KernelLog {
 // The message of one /dev/kmsg record: "4,1234,567890,-;nvme nvme1: …\n KEY=value".
 std::string message_of_kmsg_record(std::string_view record);
 
-}  // namespace spark::nvmetcp
+}  // namespace spark
