@@ -237,7 +237,7 @@ class CopyFile final : public FileWork {
   Result<> start_again() {
     discard();
     unflushed_.clear();
-    if (context_.viewer != nullptr) context_.viewer->withdraw(entry_, source_changed().value_or(true));
+    if (context_.viewer != nullptr) context_.viewer->withdraw(entry_, source_changed().value_or(false));
     if (auto opened = open_source(); !opened) return opened;
     if (auto opened = open_copy(); !opened) return opened;
     if (auto prepared = prepare_copy(); !prepared) return prepared;
