@@ -17,8 +17,8 @@ namespace spark::staging {
 namespace {
 
 Bytes disk_bytes(const Entry& entry, Bytes block) {
-  if (entry.type == EntryType::Folder) return std::max(block, round_up(entry.allocated, block));
-  return entry.type == EntryType::File ? round_up(entry.allocated, block) : 0;
+  if (entry.type == EntryType::Folder) return std::max(block, rounded_up(entry.allocated, block));
+  return entry.type == EntryType::File ? rounded_up(entry.allocated, block) : 0;
 }
 
 std::string header_of(const ManifestHeader& manifest) {
