@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include <cerrno>
 
@@ -86,6 +87,18 @@ Result<std::filesystem::path> absolute_path(const std::filesystem::path& path) {
 
 Result<std::string> fresh_uuid(const SystemRoot& root) {
   return read_line_file(root / "proc/sys/kernel/random/uuid");
+}
+
+std::string host_name() {
+  utsname names{};
+  ::uname(&names);
+  return names.nodename;
+}
+
+std::string kernel_release() {
+  utsname names{};
+  ::uname(&names);
+  return names.release;
 }
 
 Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {

@@ -59,6 +59,10 @@ Result<std::filesystem::path> absolute_path(const std::filesystem::path& path);
 // A new one at every call, from the kernel's random numbers; lower case.
 Result<std::string> fresh_uuid(const SystemRoot& root);
 
+// As `uname -n` and `uname -r` say.
+std::string host_name();
+std::string kernel_release();
+
 // 0, or the errno of the write that failed.
 int write_all(int fd, std::string_view text);
 

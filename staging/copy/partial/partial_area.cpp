@@ -31,8 +31,7 @@ namespace {
 // A killed process usually exits within milliseconds.
 constexpr std::chrono::milliseconds kPoll{100}, kPatience{2'000};
 constexpr char kLock[] = "lock", kState[] = "state";
-constexpr std::size_t kLongestHost = 256;  // with its end
-constexpr unsigned kExchange = 2;          // RENAME_EXCHANGE, of linux/fs.h
+constexpr unsigned kExchange = 2;  // RENAME_EXCHANGE, of linux/fs.h
 
 // The new name of a folder with a lock that will not be released; no area's own name begins with a dot.
 std::filesystem::path left_behind(const std::filesystem::path& folder) {
@@ -48,11 +47,6 @@ bool is_on_nfs(int fd) {
   return ::fstatfs(fd, &info) != 0 || info.f_type == NFS_SUPER_MAGIC;
 }
 
-std::string this_host() {
-  char name[kLongestHost] = "";
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
 // Another one for each start of a kernel.
 std::string this_boot() {
   return read_line_file("/proc/sys/kernel/random/boot_id").value_or("");
@@ -65,7 +59,7 @@ std::string this_machine() {
 struct Holder {
   std::string host, boot, machine;  // empty: unknown
 
-  bool has_this_name() const { return host == this_host(); }
+  bool has_this_name() const { return host == host_name(); }
   bool may_be_here() const {
     return host.empty() || (has_this_name() && (boot.empty() || boot == this_boot()));
   }
@@ -78,7 +72,7 @@ struct Holder {
 // For other hosts, which see it on NFS once it is flushed. Empty if it could not be written: then they don't
 // know the name.
 std::string write_holder(int fd) {
-  std::string text = this_host() + "\n" + this_boot() + "\n" + this_machine() + "\n";
+  std::string text = host_name() + "\n" + this_boot() + "\n" + this_machine() + "\n";
   if (::ftruncate(fd, 0) != 0 || write_all(fd, text) != 0) return "";
   if (is_on_nfs(fd)) ::fdatasync(fd);
   return text;
@@ -139,7 +133,7 @@ Result<> PartialArea::lock_among_hosts(std::string& other_host) {
   // To an NFS server two hosts of one name may be one that restarts, and its locks end. Both would write
   // here.
   if (*locked && is_on_nfs(rest_.opened().get()) && read_holder(file).is_namesake()) {
-    return fail(Errc::Refused, doing + ": another host that is also called " + this_host() + " copies there",
+    return fail(Errc::Refused, doing + ": another host that is also called " + host_name() + " copies there",
                 "give each host a name of its own; if that host is gone, delete this folder");
   }
   if (*locked) {
