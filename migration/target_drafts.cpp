@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <tuple>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "daemon/config/values.hpp"
 
@@ -66,10 +66,8 @@ std::vector<Found> connections_of(const SystemRoot& root, const Survey& survey) 
 std::optional<std::uint16_t> port_of(const ManualConnection& connection) {
   const std::string& text = connection.port;
   if (text.empty()) return kDefaultPort;
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size() || port == 0) return std::nullopt;
-  return port;
+  const auto port = parse_number<std::uint16_t>(text);
+  return port == 0 ? std::nullopt : port;
 }
 
 std::string setting(const ManualConnection& connection, const char* name) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -19,19 +20,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRing = "anon_inode:[io_uring]";
 
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 // The number after "NAME:" at the start of a line; blanks may come between.
 std::optional<std::uint64_t> field(std::string_view text, std::string_view name) {
   for (const std::string& line : split(text, '\n')) {
     if (!line.starts_with(name)) continue;
-    return number_of<std::uint64_t>(trim(std::string_view(line).substr(name.size())));
+    return parse_number<std::uint64_t>(trim(std::string_view(line).substr(name.size())));
   }
   return std::nullopt;
 }
@@ -54,7 +47,7 @@ struct Child {
 std::multimap<pid_t, Child> all_processes(const SystemRoot& root) {
   std::multimap<pid_t, Child> children;
   for (const std::string& name : names_in(root / "proc")) {
-    const auto pid = number_of<pid_t>(name);
+    const auto pid = parse_number<pid_t>(name);
     if (!pid) continue;
     const auto stat = read_file(root / ("proc/" + name + "/stat"));
     const auto parent = stat ? parse_parent(*stat) : std::nullopt;
@@ -80,7 +73,7 @@ bool is_direct(std::string_view fdinfo) {
 
 void add_files(const fs::path& process, pid_t pid, ProcessReads& reads) {
   for (const std::string& name : names_in(process / "fd")) {
-    const auto fd = number_of<int>(name);
+    const auto fd = parse_number<int>(name);
     std::error_code error;
     const fs::path target = fs::read_symlink(process / "fd" / name, error);
     if (target == kRing) {
@@ -152,7 +145,7 @@ std::optional<pid_t> parse_parent(std::string_view stat) {
   const std::size_t end = stat.rfind(')');
   if (end == std::string_view::npos) return std::nullopt;
   const std::vector<std::string> fields = split(trim(stat.substr(end + 1)), ' ');
-  return fields.size() < 2 ? std::nullopt : number_of<pid_t>(fields[1]);
+  return fields.size() < 2 ? std::nullopt : parse_number<pid_t>(fields[1]);
 }
 
 std::map<pid_t, ProcessReads> read_processes_below(const SystemRoot& root, pid_t first) {
@@ -185,7 +178,7 @@ std::optional<std::uint64_t> storage_pressure(const SystemRoot& root) {
   if (!text || !text->starts_with("some ")) return std::nullopt;
   const std::string line = text->substr(0, text->find('\n'));
   const std::size_t total = line.find("total=");
-  return total == std::string::npos ? std::nullopt : number_of<std::uint64_t>(line.substr(total + 6));
+  return total == std::string::npos ? std::nullopt : parse_number<std::uint64_t>(line.substr(total + 6));
 }
 
 }  // namespace spark::bench

@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -20,9 +20,7 @@ constexpr Bytes kSector = 512;
 std::vector<std::uint64_t> numbers_of(std::string_view text) {
   std::vector<std::uint64_t> numbers;
   for (const std::string& word : split(text, ' ')) {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (error == std::errc() && end == word.data() + word.size() && !word.empty()) numbers.push_back(number);
+    if (const auto number = parse_number<std::uint64_t>(word)) numbers.push_back(*number);
   }
   return numbers;
 }

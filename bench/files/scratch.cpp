@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/json.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -31,9 +31,7 @@ std::uint64_t start_ticks_of(pid_t pid) {
   const std::size_t name_end = text->rfind(')');
   if (name_end == std::string::npos) return 0;
   const std::vector<std::string> fields = split(std::string_view(*text).substr(name_end + 1), ' ');
-  std::uint64_t ticks = 0;
-  if (fields.size() > 20) std::from_chars(fields[20].data(), fields[20].data() + fields[20].size(), ticks);
-  return ticks;
+  return fields.size() > 20 ? leading_number<std::uint64_t>(fields[20]).value_or(0) : 0;
 }
 
 std::string boot_id() {

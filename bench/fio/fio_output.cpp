@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <span>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -24,11 +24,10 @@ void add_bins(const json::object& side, Bins& bins) {
     const json::object* counts = latency == nullptr ? nullptr : get_object(*latency, "bins");
     if (counts == nullptr) continue;
     for (const auto& [key, value] : *counts) {
-      std::uint64_t nanoseconds = 0;
-      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), nanoseconds);
+      const auto nanoseconds = parse_number<std::uint64_t>({key.data(), key.size()});
       const auto count = get_int(*counts, {key.data(), key.size()});
-      if (error != std::errc() || end != key.data() + key.size() || !count || *count <= 0) continue;
-      bins[nanoseconds] += static_cast<std::uint64_t>(*count);
+      if (!nanoseconds || !count || *count <= 0) continue;
+      bins[*nanoseconds] += static_cast<std::uint64_t>(*count);
     }
     return;
   }

@@ -1,9 +1,9 @@
 // Reads a record field by field. A missing field, or one of another type, keeps its default, so that a record
 // of an interrupted or older run of the same schema is shown as far as possible.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "bench/record/fields.hpp"
 
@@ -53,19 +53,13 @@ std::vector<std::string> texts_of(const json::object& object, std::string_view k
   return texts;
 }
 
-template <class Number>
-Number parsed(std::string_view text) {
-  Number number{};
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
 Bins bins_of(const json::object& object) {
   Bins bins;
   for (const auto& [key, value] : object) {
     const auto count = count_of(object, {key.data(), key.size()});
     if (count > 0)
-      bins[parsed<std::uint64_t>({key.data(), key.size()})] = std::min<std::uint64_t>(count, 1ULL << 50);
+      bins[leading_number<std::uint64_t>({key.data(), key.size()}).value_or(0)] =
+          std::min<std::uint64_t>(count, 1ULL << 50);
   }
   return bins;
 }
@@ -127,7 +121,9 @@ class FieldReader {
   void either(const char* key, bool& to, const char* yes, const char* /*no*/) const {
     to = text_of(from_, key) == yes;
   }
-  void text(const char* key, std::uint64_t& to) const { to = parsed<std::uint64_t>(text_of(from_, key)); }
+  void text(const char* key, std::uint64_t& to) const {
+    to = leading_number<std::uint64_t>(text_of(from_, key)).value_or(0);
+  }
   template <class T>
   void derived(const char* /*key*/, T /*value*/) const {}
 

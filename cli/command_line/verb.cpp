@@ -2,11 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace spark::cli {
@@ -48,11 +48,8 @@ void Verb::option_or(const std::string& name, const std::string& type, std::stri
 // CLI11's words about a check are left out of the help: its description is empty.
 void Verb::count(const std::string& name, unsigned& value, Range range, const std::string& help) {
   const auto check = [range](const std::string& word) -> std::string {
-    unsigned number = 0;
-    const char* end = word.data() + word.size();
-    const auto [parsed, error] = std::from_chars(word.data(), end, number);
-    const bool is_number = error == std::errc{} && parsed == end;
-    if (is_number && number >= range.lowest && number <= range.highest) return "";
+    const auto number = parse_number<unsigned>(word);
+    if (number && *number >= range.lowest && *number <= range.highest) return "";
     return "'" + printable(word) + "' is not a number from " + std::to_string(range.lowest) + " to " +
            std::to_string(range.highest);
   };

@@ -1,8 +1,8 @@
 #include "cli/verbs/watch.hpp"
 
-#include <charconv>
 #include <sstream>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/status.hpp"
 #include "cli/view/screens.hpp"
@@ -99,13 +99,10 @@ class Watch {
 }  // namespace
 
 Result<Duration> parse_interval(const std::string& text) {
-  double seconds = 0;
-  const char* end = text.data() + text.size();
-  const auto [parsed, error] = std::from_chars(text.data(), end, seconds);
   constexpr double kDay = 86'400;
-  if (error == std::errc{} && parsed == end) {
-    if (seconds * 1000 >= kShortest.count() && seconds <= kDay)
-      return Duration(static_cast<Duration::rep>(seconds * 1000));
+  if (const auto seconds = parse_number<double>(text)) {
+    if (*seconds * 1000 >= kShortest.count() && *seconds <= kDay)
+      return Duration(static_cast<Duration::rep>(*seconds * 1000));
   } else if (const auto duration = parse_duration(text)) {
     if (*duration >= kShortest && *duration <= Duration(86'400'000)) return *duration;
   }

@@ -1,8 +1,8 @@
 #include "daemon/fleet/node_list.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace spark::fleet {
@@ -18,19 +18,13 @@ bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kLongestName && std::ranges::all_of(text, is_allowed);
 }
 
-bool read_number(std::string_view text, unsigned& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 // The numbers of "1-3" or "07", with their leading zeros. False: not a range, or too many.
 bool add_range(std::string_view text, std::vector<std::string>& numbers) {
   const std::size_t dash = text.find('-');
   const std::string_view low = text.substr(0, dash), high = dash == text.npos ? low : text.substr(dash + 1);
-  unsigned first = 0, last = 0;
-  if (!read_number(low, first) || !read_number(high, last) || last < first || last - first >= kMostNodes)
-    return false;
-  for (unsigned number = first; number <= last; ++number) {
+  const auto first = parse_number<unsigned>(low), last = parse_number<unsigned>(high);
+  if (!first || !last || *last < *first || *last - *first >= kMostNodes) return false;
+  for (unsigned number = *first; number <= *last; ++number) {
     std::string digits = std::to_string(number);
     if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
     numbers.push_back(std::move(digits));

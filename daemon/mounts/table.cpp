@@ -5,8 +5,9 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
+
+#include "base/number.hpp"
 
 namespace spark::mounts {
 namespace {
@@ -22,21 +23,13 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-template <class Number>
-std::optional<Number> to_number(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 // "36 35 98:0 /root /target options [tag:value …] - type source super_options"
 std::optional<Mount> parse_line(std::string_view line) {
-  const auto id = to_number<int>(take_word(line)), parent_id = to_number<int>(take_word(line));
+  const auto id = parse_number<int>(take_word(line)), parent_id = parse_number<int>(take_word(line));
   const std::string_view device = take_word(line);
   const std::size_t colon = std::min(device.find(':'), device.size());
-  const auto major = to_number<unsigned>(device.substr(0, colon));
-  const auto minor = to_number<unsigned>(device.substr(std::min(colon + 1, device.size())));
+  const auto major = parse_number<unsigned>(device.substr(0, colon));
+  const auto minor = parse_number<unsigned>(device.substr(std::min(colon + 1, device.size())));
   if (!id || !parent_id || !major || !minor) return std::nullopt;
   Mount mount;
   mount.root = decode_octal(take_word(line));

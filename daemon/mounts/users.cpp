@@ -5,11 +5,11 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace spark::mounts {
@@ -59,11 +59,7 @@ std::string how_used(const fs::path& process, const Mount& mount) {
 }
 
 std::optional<pid_t> pid_of(const fs::path& process) {
-  const std::string name = process.filename();
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
-  return pid;
+  return parse_number<pid_t>(process.filename().native());
 }
 
 // The device's mounts as a process sees them: another mount namespace has a copy of each, with another ID.

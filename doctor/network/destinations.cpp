@@ -1,8 +1,8 @@
 #include "doctor/network/destinations.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"
 
 namespace spark::doctor {
@@ -29,9 +29,7 @@ class Collector {
     if (!connection.transport.empty() && connection.transport != "tcp") return;
     if (connection.address.find_first_of("$%`") != std::string::npos)
       return;  // only systemd or a shell knows
-    std::uint16_t port = kNvmePort;
-    const std::string& given = connection.port;
-    std::from_chars(given.data(), given.data() + given.size(), port);
+    const auto port = leading_number<std::uint16_t>(connection.port).value_or(kNvmePort);
     const std::string name = connection.address + " (" + origin + ")";
     add({name, name, without_brackets(connection.address), connection.interface, port, "", false});
   }

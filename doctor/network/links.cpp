@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "doctor/network/ingress_nic.hpp"
 #include "doctor/network/mtu.hpp"
@@ -21,7 +22,8 @@ fleet::Endpoint endpoint_of(const std::string& text) {
   const std::size_t colon = std::min(text.rfind(':'), text.size());
   fleet::Endpoint endpoint{text.substr(0, colon), 0};
   std::erase_if(endpoint.address, [](char c) { return c == '[' || c == ']'; });
-  if (colon < text.size()) std::from_chars(text.data() + colon + 1, text.data() + text.size(), endpoint.port);
+  if (colon < text.size())
+    endpoint.port = leading_number<std::uint16_t>(std::string_view(text).substr(colon + 1)).value_or(0);
   return endpoint;
 }
 

@@ -2,8 +2,9 @@
 
 #include <sys/sysmacros.h>
 
-#include <charconv>
 #include <filesystem>
+
+#include "base/number.hpp"
 
 namespace spark::nvmetcp {
 
@@ -16,10 +17,8 @@ Result<DeviceOwner> owner_of_device(const SystemRoot& root, dev_t device) {
     const auto nqn = read_line_file(disk / "../subsysnqn");
     if (!nqn && nqn.error().kind == Errc::NotFound) continue;
     if (!nqn) return nqn.take_error();
-    const std::string text = read_line_file(disk / "nsid").value_or("");
-    DeviceOwner owner{*nqn, 0, disk != node};
-    std::from_chars(text.data(), text.data() + text.size(), owner.nsid);
-    return owner;
+    const std::string nsid = read_line_file(disk / "nsid").value_or("");
+    return DeviceOwner{*nqn, leading_number<std::uint32_t>(nsid).value_or(0), disk != node};
   }
   std::error_code ignored;
   if (std::filesystem::status(node, ignored).type() == std::filesystem::file_type::not_found)

@@ -3,11 +3,11 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/validate.hpp"
 
@@ -96,9 +96,7 @@ std::optional<SubsystemKind> kind_of(std::uint64_t code) {
 }
 
 std::uint16_t port_in(const std::string& text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc{} && end == text.data() + text.size() ? port : std::uint16_t{0};
+  return parse_number<std::uint16_t>(text).value_or(0);
 }
 
 bool is_ip_address(const std::string& family, const std::string& text) {

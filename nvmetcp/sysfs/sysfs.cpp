@@ -4,12 +4,12 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string_view>
 #include <tuple>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
 #include "nvmetcp/sysfs/registry.hpp"
@@ -27,14 +27,6 @@ std::optional<std::string> attribute(const fs::path& path) {
   auto line = read_line_file(path);
   if (!line) return std::nullopt;
   return std::move(*line);
-}
-
-template <class Number>
-std::optional<Number> number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 // nvme2 before nvme10; a folder that went away meanwhile has no more names.
@@ -57,7 +49,7 @@ void read_address(const std::string& address, Controller& controller) {
     const std::string_view key = std::string_view(part).substr(0, equals);
     const std::string value = part.substr(equals + 1);
     if (key == "traddr") controller.portal.address = value;
-    if (key == "trsvcid") controller.portal.port = number<std::uint16_t>(value).value_or(0);
+    if (key == "trsvcid") controller.portal.port = parse_number<std::uint16_t>(value).value_or(0);
     if (key == "host_iface") controller.interface = value;
   }
 }
@@ -101,7 +93,7 @@ std::string without_spaces(std::string text) {
 Result<Namespace> read_namespace(const SystemRoot& root, const std::string& device, std::uint32_t nsid) {
   const fs::path folder = root / "sys/class/block" / device;
   const auto its_number = device_number(root, device);
-  const auto sectors = number<Bytes>(attribute(folder / "size").value_or(""));
+  const auto sectors = parse_number<Bytes>(attribute(folder / "size").value_or(""));
   if (!its_number || !sectors) {
     return fail(Errc::NotFound, "block device " + device + " is not there (yet, or any more)");
   }
@@ -141,7 +133,7 @@ Result<Found> search(const SystemRoot& root, const std::vector<Controller>& all,
     for (const std::string& name : names_in(folder, ignored)) {
       const auto node = parse_namespace_name(name);
       if (!node) continue;
-      const auto its_nsid = number<std::uint32_t>(attribute(folder / name / "nsid").value_or(""));
+      const auto its_nsid = parse_number<std::uint32_t>(attribute(folder / name / "nsid").value_or(""));
       if (!its_nsid) continue;
       if (*its_nsid != nsid) {
         offered.push_back(std::to_string(*its_nsid));
@@ -165,8 +157,8 @@ ino_t inode_of(const fs::path& path) {
 
 std::optional<dev_t> device_number(const SystemRoot& root, const std::string& device) {
   const auto numbers = split(attribute(root / "sys/class/block" / device / "dev").value_or(""), ':');
-  const auto major = number<unsigned>(numbers.front());
-  const auto minor = numbers.size() == 2 ? number<unsigned>(numbers.back()) : std::nullopt;
+  const auto major = parse_number<unsigned>(numbers.front());
+  const auto minor = numbers.size() == 2 ? parse_number<unsigned>(numbers.back()) : std::nullopt;
   return major && minor ? std::optional(makedev(*major, *minor)) : std::nullopt;
 }
 

@@ -1,24 +1,16 @@
 #include "staging/leases/process.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 namespace spark::staging {
 namespace {
-
-template <class Number>
-std::optional<Number> number_in(const std::string& field) {
-  Number number = 0;
-  if (std::from_chars(field.data(), field.data() + field.size(), number).ec != std::errc{})
-    return std::nullopt;
-  return number;
-}
 
 // The fields of /proc/PID/stat from the third one on; none if the process has ended.
 std::vector<std::string> fields_in(const Result<std::string>& stat) {
@@ -33,7 +25,7 @@ std::vector<std::string> fields_in(const Result<std::string>& stat) {
 std::optional<std::uint64_t> start_time_in(const Result<std::string>& stat) {
   const std::vector<std::string> fields = fields_in(stat);
   constexpr std::size_t kStartTime = 22 - 3;
-  return fields.size() <= kStartTime ? std::nullopt : number_in<std::uint64_t>(fields[kStartTime]);
+  return fields.size() <= kStartTime ? std::nullopt : leading_number<std::uint64_t>(fields[kStartTime]);
 }
 
 Result<std::string> read_stat(pid_t pid) {
@@ -63,7 +55,7 @@ std::vector<ProcessId> lineage_of(pid_t pid) {
     const auto start_time = start_time_in(stat);
     if (!start_time) break;
     lineage.push_back({pid, *start_time});
-    pid = number_in<pid_t>(fields_in(stat)[1]).value_or(0);
+    pid = leading_number<pid_t>(fields_in(stat)[1]).value_or(0);
   }
   return lineage;
 }

@@ -1,5 +1,5 @@
-#include <charconv>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/job.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
@@ -17,10 +17,7 @@ struct StageArguments {
 
 Result<json::value> parse_holder(const std::string& text) {
   if (text == "cgroup") return json::value(text);
-  std::int64_t pid = 0;
-  const char* end = text.data() + text.size();
-  const auto [parsed, error] = std::from_chars(text.data(), end, pid);
-  if (error == std::errc{} && parsed == end && pid > 1) return json::value(pid);
+  if (const auto pid = parse_number<std::int64_t>(text); pid && *pid > 1) return json::value(*pid);
   return fail(Errc::Invalid, "--hold: '" + printable(text) + "' is not a process number, nor cgroup",
               "for example: --hold $$");
 }

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
 #include "base/access/locks.hpp"
 #include "base/file.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
@@ -30,13 +30,6 @@ Result<std::vector<std::string>> names_of(UniqueFd folder, const std::filesystem
 
 Result<std::vector<std::string>> names_of(const std::filesystem::path& folder) {
   return names_of(UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), folder);
-}
-
-std::optional<std::uint64_t> number_of(std::string_view name) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
-  return number;
 }
 
 Result<> make_folder(const std::filesystem::path& folder, unsigned mode) {
@@ -160,7 +153,7 @@ Result<std::vector<std::uint64_t>> CacheFolder::generations(const std::string& k
   const auto names = names_of(std::move(folder), data() / key);
   if (!names) return names.take_error();
   for (const std::string& name : *names) {
-    if (const auto number = number_of(name)) numbers.push_back(*number);
+    if (const auto number = parse_number<std::uint64_t>(name)) numbers.push_back(*number);
   }
   std::ranges::sort(numbers);
   return numbers;
@@ -246,7 +239,7 @@ Result<std::vector<std::uint64_t>> CacheFolder::in_trash(const std::string& key)
   std::vector<std::uint64_t> numbers;
   for (const std::string& name : *names) {
     if (!name.starts_with(key + ".")) continue;
-    if (const auto number = number_of(std::string_view(name).substr(key.size() + 1)))
+    if (const auto number = parse_number<std::uint64_t>(std::string_view(name).substr(key.size() + 1)))
       numbers.push_back(*number);
   }
   return numbers;

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <thread>
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "staging/cache/place/left_behind.hpp"
 #include "staging/files/deletion.hpp"
@@ -41,13 +41,6 @@ std::vector<std::string> names_in_folder(const fs::path& folder) {
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
     names.push_back(at->path().filename().native());
   return names;
-}
-
-std::optional<std::uint64_t> number_of(const std::string& name) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
-  return number;
 }
 
 Result<UnwantedCopy> look_at(const Destination& copy, const StopFlag& stop) {
@@ -155,7 +148,7 @@ Result<std::vector<UnwantedCopy>> find_unwanted(const CacheFolder& to, const Wan
     const WantedCopy* one = known == wanted.end() ? nullptr : &known->second;
     if (one != nullptr && one->generation == 0) continue;
     for (const std::string& name : names_in_folder(to.data() / key)) {
-      const auto number = number_of(name);
+      const auto number = parse_number<std::uint64_t>(name);
       if (!number || (one != nullptr && one->is_there && *number == one->generation)) continue;
       auto copy = look_at({to.data() / key, name}, stop);
       if (!copy) return copy.take_error();
