@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text.hpp"
+
 namespace spark {
 namespace {
 
@@ -54,6 +56,10 @@ std::optional<std::int64_t> get_int(const json::object& object, std::string_view
   return number;
 }
 
+std::uint64_t get_count(const json::object& object, std::string_view key) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
+}
+
 std::optional<double> get_double(const json::object& object, std::string_view key) {
   const json::value* value = object.if_contains({key.data(), key.size()});
   if (value == nullptr) return std::nullopt;
@@ -79,17 +85,46 @@ const json::array* get_array(const json::object& object, std::string_view key) {
   return value == nullptr ? nullptr : value->if_array();
 }
 
+const json::array& get_list(const json::object& object, std::string_view key) {
+  static const json::array kNone;
+  const json::array* array = get_array(object, key);
+  return array == nullptr ? kNone : *array;
+}
+
 std::string get_text(const json::object& object, std::string_view key) {
   return get_string(object, key).value_or("");
 }
 
+std::string get_shown(const json::object& object, std::string_view key) {
+  return printable(get_text(object, key));
+}
+
 std::vector<std::string> get_strings(const json::object& object, std::string_view key) {
   std::vector<std::string> texts;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if (const json::string* text = (*array)[i].if_string()) texts.emplace_back(text->data(), text->size());
-  }
+  for (const json::value& value : get_list(object, key))
+    if (const json::string* text = value.if_string()) texts.emplace_back(text->data(), text->size());
   return texts;
+}
+
+std::vector<std::string> get_printable(const json::object& object, std::string_view key) {
+  std::vector<std::string> texts = get_strings(object, key);
+  for (std::string& text : texts) text = printable(text);
+  return texts;
+}
+
+std::vector<const json::object*> get_objects(const json::object& object, std::string_view key) {
+  std::vector<const json::object*> objects;
+  for (const json::value& value : get_list(object, key))
+    if (const json::object* one = value.if_object()) objects.push_back(one);
+  return objects;
+}
+
+json::value or_null(const std::string& text) {
+  return text.empty() ? json::value() : json::value(text);
+}
+
+json::value or_null(unsigned number) {
+  return number == 0 ? json::value() : json::value(number);
 }
 
 json::object to_json(const Error& error) {

@@ -19,14 +19,25 @@ Result<json::object> parse_json_object(std::string_view text);
 
 // A member, or no value if it is absent or of another type.
 std::optional<std::string> get_string(const json::object& object, std::string_view key);
-std::string get_text(const json::object& object, std::string_view key);  // a string; empty instead of none
+std::string get_text(const json::object& object, std::string_view key);   // a string; empty instead of none
+std::string get_shown(const json::object& object, std::string_view key);  // the same, printable()
 std::optional<std::int64_t> get_int(const json::object& object, std::string_view key);
+std::uint64_t get_count(const json::object& object, std::string_view key);  // 0 instead of none or below 0
 std::optional<double> get_double(const json::object& object, std::string_view key);
 std::optional<bool> get_bool(const json::object& object, std::string_view key);
 const json::object* get_object(const json::object& object, std::string_view key);
 const json::array* get_array(const json::object& object, std::string_view key);
-// The strings in an array; none if it is absent.
+// An empty array instead of none.
+const json::array& get_list(const json::object& object, std::string_view key);
+// The strings and the objects in an array; none if it is absent. The objects belong to it.
 std::vector<std::string> get_strings(const json::object& object, std::string_view key);
+// As get_strings, each as printable() shows it.
+std::vector<std::string> get_printable(const json::object& object, std::string_view key);
+std::vector<const json::object*> get_objects(const json::object& object, std::string_view key);
+
+// Null for a value that is unknown: an empty text, or 0.
+json::value or_null(const std::string& text);
+json::value or_null(unsigned number);
 
 // {"kind", "what", "hint"}
 json::object to_json(const Error& error);

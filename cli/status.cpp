@@ -56,21 +56,14 @@ Result<json::object> ask_volumes(Context& context, const std::vector<std::string
 
 std::vector<std::string> volume_names(const json::object& status) {
   std::vector<std::string> names;
-  const json::array* volumes = get_array(status, "volumes");
-  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
-    const json::object* volume = (*volumes)[i].if_object();
-    if (const auto name = volume != nullptr ? get_string(*volume, "name") : std::nullopt)
-      names.push_back(*name);
-  }
+  for (const json::object* volume : get_objects(status, "volumes"))
+    if (const auto name = get_string(*volume, "name")) names.push_back(*name);
   return names;
 }
 
 Result<json::object> volume_of(const json::object& status, const std::string& name) {
-  const json::array* volumes = get_array(status, "volumes");
-  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
-    const json::object* volume = (*volumes)[i].if_object();
-    if (volume != nullptr && get_string(*volume, "name") == name) return *volume;
-  }
+  for (const json::object* volume : get_objects(status, "volumes"))
+    if (get_string(*volume, "name") == name) return *volume;
   const std::string near = nearest(name, volume_names(status));
   return fail(Errc::NotFound, "there is no volume '" + printable(name) + "'",
               near.empty() ? "`spark-stage status` lists them" : "did you mean '" + printable(near) + "'?");

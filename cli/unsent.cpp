@@ -9,11 +9,9 @@ namespace spark::cli {
 std::vector<std::string> output_names(Context& context) {
   std::vector<std::string> names;
   const auto configured = call(*context.client, {"GET", "/v1/outputs", {}});
-  const json::array* outputs = configured ? get_array(*configured, "outputs") : nullptr;
-  for (std::size_t i = 0; outputs != nullptr && i < outputs->size(); ++i) {
-    const json::object* output = (*outputs)[i].if_object();
-    if (output != nullptr) names.push_back(get_string(*output, "name").value_or(""));
-  }
+  if (!configured) return names;
+  for (const json::object* output : get_objects(*configured, "outputs"))
+    names.push_back(get_text(*output, "name"));
   return names;
 }
 

@@ -28,14 +28,9 @@ Wanted wanted_of(const Publication& publication) {
 
 // A dataset without a list of namespaces is open to all of them; an output without a list is open to none.
 Result<> check_namespace(const Publication& publication, const json::object& entry) {
-  const json::array* namespaces = get_array(entry, "namespaces");
-  if (namespaces == nullptr && !publication.is_output()) return {};
-  for (const json::value& one : namespaces == nullptr ? json::array() : *namespaces) {
-    const json::string* name = one.if_string();
-    const std::string_view allowed =
-        name == nullptr ? std::string_view() : std::string_view(name->data(), name->size());
+  if (get_array(entry, "namespaces") == nullptr && !publication.is_output()) return {};
+  for (const std::string& allowed : get_strings(entry, "namespaces"))
     if (!allowed.empty() && allowed == publication.pod_namespace) return {};
-  }
   const Wanted wanted = wanted_of(publication);
   const std::string what = wanted.kind + (" " + printable(wanted.name));
   if (publication.pod_namespace.empty()) {
@@ -70,22 +65,13 @@ Result<json::object> find_allowed(const json::object& config, const Publication&
               "an administrator adds it under '" + wanted.section() + "' on every node");
 }
 
-std::vector<json::object> objects_in(const json::object& object, const char* key) {
-  std::vector<json::object> found;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if (const json::object* one = (*array)[i].if_object()) found.push_back(*one);
-  }
-  return found;
-}
-
 Result<std::optional<Copy>> copy_in(const json::object& event) {
   const json::object* result = get_object(event, "result");
   const json::array* datasets = result == nullptr ? nullptr : get_array(*result, "datasets");
   const json::object* first =
       datasets == nullptr || datasets->empty() ? nullptr : datasets->front().if_object();
   auto path = first == nullptr ? std::nullopt : get_string(*first, "path");
-  if (path) return Copy{std::move(*path), get_string(*first, "unchecked").value_or("")};
+  if (path) return Copy{std::move(*path), get_text(*first, "unchecked")};
   return fail(Errc::Failed, "spark-staged ended a staging without a path",
               "are spark-stage-csi and spark-staged of one version?");
 }
@@ -106,7 +92,7 @@ Result<std::filesystem::path> Daemon::check_allowed(const Publication& publicati
   if (!config) return config.take_error();
   const auto entry = find_allowed(*config, publication);
   if (!entry) return entry.take_error();
-  return std::filesystem::path(get_string(*entry, "path").value_or(""));
+  return std::filesystem::path(get_text(*entry, "path"));
 }
 
 Result<std::map<std::string, std::filesystem::path>> Daemon::outputs() {
@@ -159,8 +145,7 @@ Result<std::optional<Copy>> Daemon::stage(const Publication& publication, Durati
     }
     return false;
   };
-  const std::string events =
-      "/v1/jobs/" + cli::percent_encoded(get_string(*job, "key").value_or("")) + "/events";
+  const std::string events = "/v1/jobs/" + cli::percent_encoded(get_text(*job, "key")) + "/events";
   const auto answer = client_.stream({"GET", events, {}}, on_line, silence);
   if (!answer && answer.error().kind == Errc::TimedOut) return std::nullopt;
   return staged;
@@ -176,11 +161,11 @@ Result<std::multimap<std::string, std::string>> Daemon::leased_volumes() {
   const auto listed = ask("GET", "/v1/datasets");
   if (!listed) return listed.take_error();
   std::multimap<std::string, std::string> volumes;
-  for (const json::object& row : objects_in(*listed, "datasets")) {
-    for (const json::object& lease : objects_in(row, "leases")) {
-      const json::object* job = get_object(lease, "job");
+  for (const json::object* row : get_objects(*listed, "datasets")) {
+    for (const json::object* lease : get_objects(*row, "leases")) {
+      const json::object* job = get_object(*lease, "job");
       if (job != nullptr && get_string(*job, "system") == kSystem)
-        volumes.emplace(get_string(*job, "id").value_or(""), get_string(row, "name").value_or(""));
+        volumes.emplace(get_text(*job, "id"), get_text(*row, "name"));
     }
   }
   return volumes;
@@ -190,11 +175,10 @@ Result<std::int64_t> Daemon::generation_of(const std::string& dataset,
                                            const std::function<bool(const std::string&)>& wanted) {
   const auto listed = ask("GET", "/v1/datasets");
   if (!listed) return listed.take_error();
-  for (const json::object& row : objects_in(*listed, "datasets")) {
-    if (get_string(row, "name") != dataset) continue;
-    for (const json::object& copy : objects_in(row, "copies")) {
-      if (wanted(get_string(copy, "path").value_or(""))) return get_int(copy, "generation").value_or(0);
-    }
+  for (const json::object* row : get_objects(*listed, "datasets")) {
+    if (get_string(*row, "name") != dataset) continue;
+    for (const json::object* copy : get_objects(*row, "copies"))
+      if (wanted(get_text(*copy, "path"))) return get_int(*copy, "generation").value_or(0);
   }
   return fail(Errc::NotFound, "its copy is not in the cache any more");
 }

@@ -50,7 +50,7 @@ std::string volume_in(const std::string& pod, const std::filesystem::path& folde
   const auto data = text ? parse_json_object(*text) : fail(text.error());
   if (!data) return id_of(pod, folder.filename());
   if (get_string(*data, "driverName") != kDriver) return "";
-  return get_string(*data, "volumeHandle").value_or("");
+  return get_text(*data, "volumeHandle");
 }
 
 }  // namespace

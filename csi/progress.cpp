@@ -17,7 +17,7 @@ std::string time_in_words(double seconds) {
 
 std::string progress_in_words(const std::string& dataset, const json::object& progress) {
   const std::string phase = get_string(progress, "phase").value_or("queued");
-  const std::string reason = get_string(progress, "reason").value_or("");
+  const std::string reason = get_text(progress, "reason");
   const double total = get_double(progress, "bytes_total").value_or(0);
   const double done = get_double(progress, "bytes_done").value_or(0);
   std::string words = dataset + ": ";

@@ -102,13 +102,10 @@ Result<std::optional<StoredDemand>> load_demand(const std::filesystem::path& run
   const auto object = parse_json_object(*text);
   if (!object) return fail_with(object.error(), doing);
   StoredDemand demand;
-  demand.measured = parse_rfc3339(get_string(*object, "measured").value_or("")).value_or(WallTime{});
-  demand.command = printable(get_string(*object, "command").value_or(""));
-  demand.dataset = printable(get_string(*object, "dataset").value_or(""));
-  if (const json::array* staged = get_array(*object, "staged")) {
-    for (const json::value& variable : *staged)
-      if (variable.is_string()) demand.staged.push_back(printable(std::string_view(variable.get_string())));
-  }
+  demand.measured = parse_rfc3339(get_text(*object, "measured")).value_or(WallTime{});
+  demand.command = get_shown(*object, "command");
+  demand.dataset = get_shown(*object, "dataset");
+  for (std::string& variable : get_printable(*object, "staged")) demand.staged.push_back(std::move(variable));
   JobReads& reads = demand.reads;
   reads.rate = {number_in(*object, "bytes_per_second"),
                 {number_in(*object, "low_95"), number_in(*object, "high_95")}};
@@ -116,12 +113,12 @@ Result<std::optional<StoredDemand>> load_demand(const std::filesystem::path& run
   reads.seconds = number_in(*object, "seconds");
   reads.files = static_cast<std::uint64_t>(number_in(*object, "files_seen"));
   reads.mean_file = static_cast<Bytes>(number_in(*object, "mean_file_bytes"));
-  reads.order = order_from(get_string(*object, "read_order").value_or(""));
+  reads.order = order_from(get_text(*object, "read_order"));
   reads.counted_at_storage = get_bool(*object, "counted_at_storage").value_or(false);
   reads.may_lack_reads = get_bool(*object, "may_lack_reads").value_or(reads.counted_at_storage);
   demand.waiting_share = number_in(*object, "waiting_share");
   demand.is_cache_known = get_bool(*object, "page_cache_known").value_or(true);
-  if (get_string(*object, "schema").value_or("") != kSchema || reads.rate.value <= 0) {
+  if (get_text(*object, "schema") != kSchema || reads.rate.value <= 0) {
     return fail(Errc::Invalid, doing + ": it is no measurement of a demand",
                 "measure again: spark-stage bench demand -- COMMAND");
   }

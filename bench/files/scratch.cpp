@@ -77,8 +77,8 @@ Result<Owner> read_owner(const std::string& folder) {
   Owner owner;
   owner.pid = static_cast<pid_t>(*pid);
   owner.start_ticks = static_cast<std::uint64_t>(get_int(*marker, "start_ticks").value_or(0));
-  owner.boot_id = get_string(*marker, "boot_id").value_or("");
-  owner.pid_namespace = get_string(*marker, "pid_namespace").value_or("");
+  owner.boot_id = get_text(*marker, "boot_id");
+  owner.pid_namespace = get_text(*marker, "pid_namespace");
   owner.expires = *expires;
   return owner;
 }

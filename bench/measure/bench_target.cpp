@@ -144,7 +144,7 @@ Result<BenchTarget> BenchTarget::inspect(const PathUnderTest& path, const System
   target.record.folder = get_string(facts, "folder").value_or(path.path);
   target.record.size = static_cast<Bytes>(get_int(facts, "size").value_or(0));
   target.record.free = static_cast<Bytes>(get_int(facts, "free").value_or(0));
-  target.record.read_only_reason = get_string(facts, "read_only_reason").value_or("");
+  target.record.read_only_reason = get_text(facts, "read_only_reason");
   target.device = static_cast<std::uint64_t>(get_int(facts, "device").value_or(0));
   target.take_answer(facts);
   target.read_facts(root);
@@ -158,13 +158,9 @@ void BenchTarget::read_facts(const SystemRoot& root) {
 }
 
 void BenchTarget::take_answer(const json::object& answer) {
-  if (const json::array* notes = get_array(answer, "notes")) {
-    for (const json::value& note : *notes) record.notes.emplace_back(note.as_string());
-  }
-  const json::array* files = get_array(answer, "files");
-  if (files == nullptr) return;
-  for (const json::value& file : *files) {
-    record.files.push_back({get_string(file.as_object(), "path").value_or(""),
+  for (const json::value& note : get_list(answer, "notes")) record.notes.emplace_back(note.as_string());
+  for (const json::value& file : get_list(answer, "files")) {
+    record.files.push_back({get_text(file.as_object(), "path"),
                             static_cast<Bytes>(get_int(file.as_object(), "bytes").value_or(0))});
   }
 }

@@ -106,7 +106,7 @@ class BoundedFormatter final : public NamespaceFormatter {
       if (error.hint.empty()) error.hint = "`spark-stage status` shows whether the target answers";
       return fail_with(std::move(error), "formatting " + name_of(request));
     }
-    return hold_of(get_string(*answer, "hold").value_or(""));
+    return hold_of(get_text(*answer, "hold"));
   }
 };
 

@@ -44,18 +44,13 @@ std::set<std::string> peers(Context& context) {
 std::set<std::string> listed(Context& context, bool leases) {
   std::set<std::string> names;
   const auto answer = call(*context.client, {"GET", "/v1/datasets", ""});
-  const json::array* datasets = answer ? get_array(*answer, "datasets") : nullptr;
-  if (datasets == nullptr) return names;
-  for (const json::value& dataset : *datasets) {
-    if (!dataset.is_object()) continue;
-    const auto name = get_string(dataset.get_object(), "name");
+  if (!answer) return names;
+  for (const json::object* dataset : get_objects(*answer, "datasets")) {
+    const auto name = get_string(*dataset, "name");
     if (!leases && name) names.insert(*name);
-    const json::array* held = leases ? get_array(dataset.get_object(), "leases") : nullptr;
-    if (held == nullptr) continue;
-    for (const json::value& lease : *held) {
-      const auto id = lease.is_object() ? get_string(lease.get_object(), "id") : std::nullopt;
-      if (id) names.insert(*id);
-    }
+    if (!leases) continue;
+    for (const json::object* lease : get_objects(*dataset, "leases"))
+      if (const auto id = get_string(*lease, "id")) names.insert(*id);
   }
   return names;
 }
@@ -63,12 +58,9 @@ std::set<std::string> listed(Context& context, bool leases) {
 std::set<std::string> running_jobs(Context& context) {
   std::set<std::string> ids;
   const auto answer = call(*context.client, {"GET", "/v1/jobs", ""});
-  const json::array* jobs = answer ? get_array(*answer, "jobs") : nullptr;
-  for (std::size_t i = 0; jobs != nullptr && i < jobs->size(); ++i) {
-    const json::object* job = (*jobs)[i].if_object();
-    if (job != nullptr && get_string(*job, "state") == "running")
-      ids.insert(get_string(*job, "id").value_or(""));
-  }
+  if (!answer) return ids;
+  for (const json::object* job : get_objects(*answer, "jobs"))
+    if (get_string(*job, "state") == "running") ids.insert(get_text(*job, "id"));
   return ids;
 }
 

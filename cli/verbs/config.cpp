@@ -26,17 +26,13 @@ Result<config::Config> load(const std::string& file) {
 // The sizes are known while a daemon runs that watches these outputs.
 void warn_of_room(Context& context, const config::Config& config) {
   const auto watched = call(*context.client, {"GET", "/v1/outputs", ""});
-  const json::array* rows = watched ? get_array(*watched, "outputs") : nullptr;
-  for (std::size_t i = 0; rows != nullptr && i < rows->size(); ++i) {
-    const json::object* row = (*rows)[i].if_object();
-    const auto one =
-        row == nullptr ? config.outputs.end() : config.outputs.find(get_string(*row, "name").value_or(""));
+  if (!watched) return;
+  for (const json::object* row : get_objects(*watched, "outputs")) {
+    const auto one = config.outputs.find(get_text(*row, "name"));
     if (one == config.outputs.end() || one->second.keep == 0) continue;
-    const auto number = [row](const char* key) {
-      return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(*row, key).value_or(0)));
-    };
     const config::Output& output = one->second;
-    const Bytes size = number("newest_bytes") * std::max(1U, output.nodes), room = number("volume_bytes");
+    const Bytes size = get_count(*row, "newest_bytes") * std::max(1U, output.nodes);
+    const Bytes room = get_count(*row, "volume_bytes");
     if (room == 0 || (output.keep + 1) * size <= room) continue;
     warn(context, "spark-stage: output " + output.name + ": keep: " + std::to_string(output.keep) +
                       " needs room for " + std::to_string(output.keep + 1) + " checkpoints of " +
@@ -102,23 +98,11 @@ struct PlannedStep {
   std::vector<std::string> changes;
 };
 
-std::vector<std::string> texts_in(const json::object& object, std::string_view key) {
-  std::vector<std::string> texts;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if (const auto* text = (*array)[i].if_string()) texts.emplace_back(text->data(), text->size());
-  }
-  return texts;
-}
-
 std::vector<PlannedStep> steps_in(const json::object& plan) {
   std::vector<PlannedStep> steps;
-  const json::array* volumes = get_array(plan, "volumes");
-  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
-    const json::object* one = (*volumes)[i].if_object();
-    if (one == nullptr) continue;
-    steps.push_back({get_string(*one, "name").value_or(""), get_string(*one, "action").value_or(""),
-                     get_string(*one, "refused").value_or(""), texts_in(*one, "changes")});
+  for (const json::object* one : get_objects(plan, "volumes")) {
+    steps.push_back({get_text(*one, "name"), get_text(*one, "action"), get_text(*one, "refused"),
+                     get_strings(*one, "changes")});
   }
   return steps;
 }
@@ -158,7 +142,7 @@ Result<int> plan(Context& context, const std::string& given, bool as_json) {
     const std::string text = pretty(*planned);
     context.out << text << (text.ends_with('\n') ? "" : "\n");
   } else {
-    print_plan(context, steps, texts_in(*planned, "settings"));
+    print_plan(context, steps, get_strings(*planned, "settings"));
   }
   const bool is_refused = std::ranges::any_of(steps, [](const auto& step) { return !step.refused.empty(); });
   return is_refused ? exit_status(Errc::Refused) : 0;

@@ -47,10 +47,8 @@ Result<> check_not_connected(const SystemRoot& root) {
 // Of the daemon's volumes, those that are up, or are tried again and again.
 std::vector<std::string> volumes_up(const json::object& status) {
   std::vector<std::string> up;
-  const json::array* volumes = get_array(status, "volumes");
-  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
-    const json::object* volume = (*volumes)[i].if_object();
-    if (volume == nullptr || get_string(*volume, "kind") != "nvme-tcp") continue;
+  for (const json::object* volume : get_objects(status, "volumes")) {
+    if (get_string(*volume, "kind") != "nvme-tcp") continue;
     if (get_string(*volume, "state") != "down")
       up.push_back(printable(get_string(*volume, "name").value_or("?")));
   }

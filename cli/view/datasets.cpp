@@ -17,10 +17,6 @@ Colour colour_of(const std::string& state) {
   return state == "failed" || state == "stalled" ? Colour::Red : Colour::Yellow;
 }
 
-std::uint64_t count_of(const json::object& object, std::string_view key) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
-}
-
 // "lease 3ee4d2ad: pid 4242 (python), ends in 1 h 30 min"; `wanted_by`: holders that wait for the dataset.
 std::string lease_in_words(const json::object& lease, const json::array* wanted_by, WallTime now) {
   std::string words = "lease " + printable(get_string(lease, "id").value_or("?"));
@@ -38,19 +34,19 @@ std::string doubt_in_words(const json::object& dataset) {
   if (get_bool(dataset, "doubtful").value_or(false))
     return "copied while another host wrote its volume: served only with --allow-dirty";
   if (!get_bool(dataset, "outdated").value_or(false)) return "";
-  const std::uint64_t copied = count_of(dataset, "source_generation");
+  const std::uint64_t copied = get_count(dataset, "source_generation");
   std::string words = "copied ";
   words += copied == 0 ? "before the first generation" : "at generation " + std::to_string(copied);
-  words += ", its volume is at " + std::to_string(count_of(dataset, "volume_generation"));
+  words += ", its volume is at " + std::to_string(get_count(dataset, "volume_generation"));
   return words + ": staging it again copies the changes";
 }
 
 // "120 GB of it came from peers, 22 GB from its source"; empty: nothing came from peers.
 std::string origin_in_words(const json::object& dataset) {
   const json::object* from = get_object(dataset, "bytes_from");
-  const Bytes peers = from == nullptr ? 0 : count_of(*from, "peers");
+  const Bytes peers = from == nullptr ? 0 : get_count(*from, "peers");
   if (peers == 0) return "";
-  return format_bytes(peers) + " of it came from peers, " + format_bytes(count_of(*from, "volume")) +
+  return format_bytes(peers) + " of it came from peers, " + format_bytes(get_count(*from, "volume")) +
          " from its source";
 }
 
@@ -67,17 +63,17 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
     if (!value.is_object()) continue;
     const json::object& dataset = value.get_object();
     const std::string state = printable(get_string(dataset, "state").value_or("-"));
-    const bool is_here = get_string(dataset, "path").value_or("") != "";
+    const bool is_here = get_text(dataset, "path") != "";
     const std::string used = age_of(get_string(dataset, "last_used"), now);
     table.add({{printable(get_string(dataset, "name").value_or("-"))},
                {state, colour_of(state)},
-               {is_here ? format_bytes(count_of(dataset, "bytes")) : "-"},
-               {is_here ? format_count(count_of(dataset, "files")) : "-"},
+               {is_here ? format_bytes(get_count(dataset, "bytes")) : "-"},
+               {is_here ? format_count(get_count(dataset, "files")) : "-"},
                {used == "-" ? used : used + " ago"},
                {is_here ? printable(*get_string(dataset, "path")) : "-"}});
     if (const auto reason = get_string(dataset, "reason")) table.add_note(printable(*reason));
     if (dataset.contains("bytes_here"))
-      table.add_note(format_bytes(count_of(dataset, "bytes_here")) +
+      table.add_note(format_bytes(get_count(dataset, "bytes_here")) +
                      " of it is here, reads of the rest wait");
     if (const std::string doubt = doubt_in_words(dataset); !doubt.empty()) table.add_note(doubt);
     if (const std::string origin = origin_in_words(dataset); !origin.empty()) table.add_note(origin);
@@ -93,9 +89,9 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
 
 std::string staged_in_words(const json::object& dataset) {
   std::string words =
-      format_bytes(count_of(dataset, "bytes")) + ", " + counted(count_of(dataset, "files"), "file");
+      format_bytes(get_count(dataset, "bytes")) + ", " + counted(get_count(dataset, "files"), "file");
   if (get_string(dataset, "state") == "live")
-    return words + ", live: " + format_bytes(count_of(dataset, "bytes_here")) +
+    return words + ", live: " + format_bytes(get_count(dataset, "bytes_here")) +
            " of it is here, and reads of the rest wait";
   if (get_string(dataset, "served_from") == "cache") return words + ", was in the cache already";
   const double seconds = std::max(0.0, get_double(dataset, "seconds").value_or(0));
@@ -103,7 +99,7 @@ std::string staged_in_words(const json::object& dataset) {
                                 std::chrono::duration<double>(seconds)));
   const double rate = get_double(dataset, "bytes_per_second").value_or(0);
   if (rate > 0) words += " (" + format_rate(rate) + ")";
-  if (const Bytes resumed = count_of(dataset, "resumed_bytes"); resumed > 0) {
+  if (const Bytes resumed = get_count(dataset, "resumed_bytes"); resumed > 0) {
     words += ", " + format_bytes(resumed) + " of it taken over from an earlier attempt";
   }
   return words;

@@ -12,30 +12,23 @@ namespace {
 
 constexpr std::size_t kHashOfCopy = 5;
 
-std::uint64_t figure_of(const json::object& object, std::string_view key) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
-}
-
 // "eth1 (25.0 GB/s)"; empty: not known.
 std::string link_in_words(const json::object& host) {
-  std::string words = printable(get_string(host, "interface").value_or(""));
-  const Bytes link = figure_of(host, "link_bytes_per_second");
+  std::string words = get_shown(host, "interface");
+  const Bytes link = get_count(host, "link_bytes_per_second");
   if (link > 0) words += " (" + format_rate(static_cast<double>(link)) + ")";
   return words;
 }
 
 void add_dataset(Table& table, const json::object& dataset) {
-  const json::array* hosts = get_array(dataset, "hosts");
   const bool same = get_bool(dataset, "same").value_or(false);
   std::string name = cell_of(dataset, "name");
-  for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
-    const json::object* host = (*hosts)[i].if_object();
-    if (host == nullptr) continue;
+  for (const json::object* host : get_objects(dataset, "hosts")) {
     table.add({{std::exchange(name, "")},
                {printable(get_string(*host, "host").value_or("this host"))},
-               {std::to_string(figure_of(*host, "generation"))},
-               {format_bytes(figure_of(*host, "bytes"))},
-               {format_count(figure_of(*host, "files"))},
+               {std::to_string(get_count(*host, "generation"))},
+               {format_bytes(get_count(*host, "bytes"))},
+               {format_count(get_count(*host, "files"))},
                {cell_of(*host, "hash"), same ? Colour::None : Colour::Red}});
   }
   if (!same) table.add_note("the copies differ: stage it again where it is older, or verify it");
@@ -45,7 +38,7 @@ void add_dataset(Table& table, const json::object& dataset) {
 void print_adopted(std::ostream& out, const json::object& folder) {
   out << "  " << cell_of(folder, "name") << ": ";
   if (get_string(folder, "state") == "offered") {
-    out << format_bytes(figure_of(folder, "bytes")) << " offered to peers from its folder";
+    out << format_bytes(get_count(folder, "bytes")) << " offered to peers from its folder";
     if (const auto why = get_string(folder, "reason")) out << "; " << printable(*why);
     out << "\n";
   } else {
@@ -62,12 +55,9 @@ void print_fleet(std::ostream& out, const Terminal& terminal, const json::object
   if (const auto why = get_string(fleet, "reason")) {
     out << ": " << printable(*why) << "\n";
   } else {
-    out << ": " << format_bytes(figure_of(fleet, "served_bytes")) << " served to peers\n";
+    out << ": " << format_bytes(get_count(fleet, "served_bytes")) << " served to peers\n";
   }
-  const json::array* peers = get_array(fleet, "peers");
-  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
-    const json::object* peer = (*peers)[i].if_object();
-    if (peer == nullptr) continue;
+  for (const json::object* peer : get_objects(fleet, "peers")) {
     out << "  " << cell_of(*peer, "name") << ": ";
     if (const auto why = get_string(*peer, "reason")) {
       out << printable(*why) << "\n";
@@ -77,14 +67,9 @@ void print_fleet(std::ostream& out, const Terminal& terminal, const json::object
     if (const std::string link = link_in_words(*peer); !link.empty()) out << " on " << link;
     out << ", version " << cell_of(*peer, "version") << "\n";
   }
-  const json::array* adopted = get_array(fleet, "adopted");
-  for (std::size_t i = 0; adopted != nullptr && i < adopted->size(); ++i)
-    if (const json::object* folder = (*adopted)[i].if_object()) print_adopted(out, *folder);
-  const json::array* refused = get_array(fleet, "refused_hosts");
-  for (std::size_t i = 0; refused != nullptr && i < refused->size(); ++i) {
-    if (const json::object* host = (*refused)[i].if_object())
-      out << "  " << cell_of(*host, "address") << " was refused: " << cell_of(*host, "reason") << "\n";
-  }
+  for (const json::object* folder : get_objects(fleet, "adopted")) print_adopted(out, *folder);
+  for (const json::object* host : get_objects(fleet, "refused_hosts"))
+    out << "  " << cell_of(*host, "address") << " was refused: " << cell_of(*host, "reason") << "\n";
 }
 
 void print_fleet_datasets(std::ostream& out, const Terminal& terminal, const json::object& answer) {
@@ -97,10 +82,8 @@ void print_fleet_datasets(std::ostream& out, const Terminal& terminal, const jso
       if (dataset.is_object()) add_dataset(table, dataset.get_object());
     table.print(out, terminal);
   }
-  const json::array* peers = get_array(answer, "peers");
-  for (std::size_t i = 0; peers != nullptr && i < peers->size(); ++i) {
-    const json::object* peer = (*peers)[i].if_object();
-    const auto why = peer == nullptr ? std::nullopt : get_string(*peer, "reason");
+  for (const json::object* peer : get_objects(answer, "peers")) {
+    const auto why = get_string(*peer, "reason");
     if (why) out << sentence(cell_of(*peer, "name") + ": " + printable(*why), terminal.columns, terminal.out);
   }
 }

@@ -15,10 +15,6 @@ constexpr Seconds kStall{5};           // without a byte: stalled
 constexpr Seconds kSlower{5};          // a worse promise is kept back that long
 constexpr double kClearlyWorse = 1.25;
 
-Bytes count(const json::object& event, std::string_view key) {
-  return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(event, key).value_or(0)));
-}
-
 SteadyTime after(SteadyTime now, double seconds) {
   constexpr double kYear = 365 * 86400.0;
   return now + std::chrono::duration_cast<SteadyTime::duration>(Seconds(std::min(seconds, kYear)));
@@ -28,16 +24,16 @@ SteadyTime after(SteadyTime now, double seconds) {
 
 Progress progress_from_json(const json::object& event) {
   Progress progress;
-  progress.dataset = get_string(event, "dataset").value_or("");
-  progress.phase = get_string(event, "phase").value_or("");
-  progress.bytes_done = count(event, "bytes_done");
-  progress.bytes_total = count(event, "bytes_total");
-  progress.files_done = count(event, "files_done");
-  progress.files_total = count(event, "files_total");
+  progress.dataset = get_text(event, "dataset");
+  progress.phase = get_text(event, "phase");
+  progress.bytes_done = get_count(event, "bytes_done");
+  progress.bytes_total = get_count(event, "bytes_total");
+  progress.files_done = get_count(event, "files_done");
+  progress.files_total = get_count(event, "files_total");
   progress.bytes_per_second = std::max(0.0, get_double(event, "bytes_per_second").value_or(0));
   progress.eta_s = get_double(event, "eta_s");
-  progress.bottleneck = get_string(event, "bottleneck").value_or("");
-  progress.reason = get_string(event, "reason").value_or("");
+  progress.bottleneck = get_text(event, "bottleneck");
+  progress.reason = get_text(event, "reason");
   progress.late_s = get_double(event, "late_s");
   return progress;
 }

@@ -44,14 +44,10 @@ const StateWords& words_of(std::string_view state) {
   return found == kStates.end() ? kUnknown : *found;
 }
 
-Bytes bytes_of(const json::object& object, std::string_view key) {
-  return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
-}
-
 // The notes under a volume's row; empty: none.
 std::string reason_of(const json::object& volume) {
-  const std::string state = get_string(volume, "state").value_or("");
-  std::string reason = printable(get_string(volume, "reason").value_or(""));
+  const std::string state = get_text(volume, "state");
+  std::string reason = get_shown(volume, "reason");
   if (!reason.empty()) return reason;
   if (state == "down") {
     const json::object* down = get_object(volume, "down");
@@ -113,14 +109,11 @@ void print_offers(std::ostream& out, const Terminal& terminal, const json::array
   bool has_title = false;
   for (const json::value& value : targets) {
     const json::object* target = value.if_object();
-    const json::array* offered = target == nullptr ? nullptr : get_array(*target, "offered");
-    if (offered == nullptr) continue;
+    if (target == nullptr) continue;
     std::vector<std::string> names;
-    for (const json::value& one : *offered) {
-      const json::object* subsystem = one.if_object();
-      if (subsystem != nullptr && !get_bool(*subsystem, "configured").value_or(true))
+    for (const json::object* subsystem : get_objects(*target, "offered"))
+      if (!get_bool(*subsystem, "configured").value_or(true))
         names.push_back(shorten(cell_of(*subsystem, "subsystem"), kWidestName));
-    }
     if (names.empty()) continue;
     if (!std::exchange(has_title, true))
       out << "\n" << coloured("OFFERED, NOT CONFIGURED", Colour::Faint, terminal.colour) << "\n";
@@ -129,25 +122,16 @@ void print_offers(std::ostream& out, const Terminal& terminal, const json::array
   }
 }
 
-std::vector<std::string> texts_in(const json::object& object, std::string_view key) {
-  std::vector<std::string> all;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if ((*array)[i].is_string()) all.push_back(printable(std::string((*array)[i].get_string())));
-  }
-  return all;
-}
-
 // A dataset that is being staged: a progress object of docs/api.md, with the jobs that want it.
 void print_stage(std::ostream& out, const Terminal& terminal, const json::object& stage) {
   Progress progress = progress_from_json(stage);
   if (progress.dataset.empty()) progress.dataset = "-";
   if (progress.phase.empty()) progress.phase = "queued";
   std::string words = progress_in_words(progress, Eta(), {});
-  const std::vector<std::string> ids = texts_in(stage, "jobs");
+  const std::vector<std::string> ids = get_printable(stage, "jobs");
   std::vector<std::string> notes;
   if (!ids.empty()) notes.push_back((ids.size() == 1 ? "job " : "jobs ") + join(ids, ", "));
-  if (const auto wanted_by = texts_in(stage, "wanted_by"); !wanted_by.empty())
+  if (const auto wanted_by = get_printable(stage, "wanted_by"); !wanted_by.empty())
     notes.push_back("for " + join(wanted_by, ", "));
   if (!notes.empty()) words += " (" + join(notes, "; ") + ")";
   out << sentence(words, terminal.columns, terminal.out);
@@ -160,12 +144,12 @@ void print_outputs(std::ostream& out, const Terminal& terminal, const json::arra
   for (const json::value& value : outputs) {
     const json::object* output = value.if_object();
     if (output == nullptr) continue;
-    const std::string there = get_string(*output, "latest_published").value_or("");
+    const std::string there = get_text(*output, "latest_published");
     std::string words = cell_of(*output, "name") + ": ";
     words += there.empty() ? "nothing is on " + cell_of(*output, "destination") + " yet"
                            : printable(there) + " is on " + cell_of(*output, "destination") + ", written " +
                                  age_of(get_string(*output, "published_at"), now) + " ago";
-    const Bytes left = bytes_of(*output, "backlog_bytes");
+    const Bytes left = get_count(*output, "backlog_bytes");
     if (left > 0) words += "; " + format_bytes(left) + " to send";
     const auto why = get_string(*output, left > 0 || get_string(*output, "reason") ? "reason" : "unsent");
     if (why) words += "; " + printable(*why);
@@ -176,10 +160,8 @@ void print_outputs(std::ostream& out, const Terminal& terminal, const json::arra
 // "in memory: llama 135 GB, imagenet about 3.4 GB; …"; empty if no copy holds much.
 std::string memory_in_words(const json::object& memory) {
   std::vector<std::string> held;
-  const json::array* datasets = get_array(memory, "datasets");
-  for (const json::value& value : datasets == nullptr ? json::array() : *datasets) {
-    const json::object* one = value.if_object();
-    const Bytes bytes = one == nullptr ? 0 : bytes_of(*one, "bytes");
+  for (const json::object* one : get_objects(memory, "datasets")) {
+    const Bytes bytes = get_count(*one, "bytes");
     if (bytes < kMiB) continue;
     const bool is_estimate = get_bool(*one, "estimated").value_or(false);
     held.push_back(cell_of(*one, "name") + (is_estimate ? " about " : " ") + format_bytes(bytes));
@@ -222,9 +204,9 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
   if (const json::array* outputs = get_array(status, "outputs")) print_outputs(out, terminal, *outputs, now);
   if (const json::object* cache = get_object(status, "cache")) {
     out << "\n" << coloured("CACHE", Colour::Faint, terminal.colour) << "\n";
-    out << cell_of(*cache, "path") << ": " << format_bytes(bytes_of(*cache, "used_bytes")) << " used, "
-        << format_bytes(bytes_of(*cache, "free_bytes")) << " free";
-    if (const Bytes capacity = bytes_of(*cache, "capacity_bytes"); capacity > 0) {
+    out << cell_of(*cache, "path") << ": " << format_bytes(get_count(*cache, "used_bytes")) << " used, "
+        << format_bytes(get_count(*cache, "free_bytes")) << " free";
+    if (const Bytes capacity = get_count(*cache, "capacity_bytes"); capacity > 0) {
       out << " of " << format_bytes(capacity);
     }
     out << "\n";

@@ -41,7 +41,7 @@ std::size_t shrink(std::vector<std::size_t>& widths, const std::vector<std::size
 }  // namespace
 
 std::string cell_of(const json::object& object, std::string_view key) {
-  const std::string text = printable(get_string(object, key).value_or(""));
+  const std::string text = get_shown(object, key);
   return text.empty() ? "-" : text;
 }
 

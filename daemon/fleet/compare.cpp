@@ -39,9 +39,8 @@ json::object compare_datasets(const json::array& own, const json::array& peers) 
   json::array shown;
   for (const json::value& value : peers) {
     json::object peer = value.as_object();
-    const json::array* datasets = get_array(peer, "datasets");
-    for (std::size_t i = 0; datasets != nullptr && i < datasets->size(); ++i)
-      add(hosts, peer.at("name"), (*datasets)[i].as_object());
+    for (const json::value& dataset : get_list(peer, "datasets"))
+      add(hosts, peer.at("name"), dataset.as_object());
     peer.erase("datasets");
     shown.push_back(std::move(peer));
   }

@@ -19,9 +19,9 @@ constexpr char kNewer[] =
     "its ref names a newer revision, which is not offered: `journalctl -u spark-staged` has the reason";
 
 // Null if peers do not get that dataset.
-const json::object* offer_of(const json::array* offered, const std::string& name) {
-  for (std::size_t i = 0; offered != nullptr && i < offered->size(); ++i)
-    if (get_text((*offered)[i].as_object(), "name") == name) return (*offered)[i].if_object();
+const json::object* offer_of(const json::array& offered, const std::string& name) {
+  for (const json::value& one : offered)
+    if (get_text(one.as_object(), "name") == name) return one.if_object();
   return nullptr;
 }
 
@@ -63,21 +63,18 @@ void PeerService::apply(const config::Config& config) {
 
 // Once for each host and reason.
 void PeerService::log_refused() {
-  const json::array* hosts = get_array(server_.last(), "refused_hosts");
-  for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
-    const json::object* host = (*hosts)[i].if_object();
-    if (host == nullptr || told_.size() >= kMostTold) return;
+  for (const json::object* host : get_objects(server_.last(), "refused_hosts")) {
+    if (told_.size() >= kMostTold) return;
     const std::string sentence = "the fleet refused " + get_string(*host, "address").value_or("a host") +
-                                 ": " + get_string(*host, "reason").value_or("");
+                                 ": " + get_text(*host, "reason");
     if (told_.insert(sentence).second) log::warning(sentence);
   }
 }
 
 // The reasons name files in folders that others may not list, so they are not in the status.
 void PeerService::log_not_adopted() {
-  const json::array* folders = get_array(adopter_.last(), "adopted");
-  for (std::size_t i = 0; folders != nullptr && i < folders->size(); ++i) {
-    const json::object& folder = (*folders)[i].as_object();
+  for (const json::value& one : get_list(adopter_.last(), "adopted")) {
+    const json::object& folder = one.as_object();
     const std::string name = get_text(folder, "name");
     const std::string why = get_text(folder, "state") == "failed" ? get_text(folder, "reason") : "";
     std::string& told = why_not_[name];
@@ -88,15 +85,15 @@ void PeerService::log_not_adopted() {
 
 // What is offered is told by the process that serves it; why another folder is not, by the one that reads it.
 json::array PeerService::adopted() const {
-  const json::array* wanted = get_array(adopter_.request(), "adopted");
-  const json::array* known = get_array(adopter_.last(), "adopted");
-  const json::array* offered = get_array(server_.last(), "offered");
+  const json::array& wanted = get_list(adopter_.request(), "adopted");
+  const json::array& known = get_list(adopter_.last(), "adopted");
+  const json::array& offered = get_list(server_.last(), "offered");
   json::array shown;
-  for (std::size_t i = 0; wanted != nullptr && i < wanted->size(); ++i) {
-    const json::object& folder = (*wanted)[i].as_object();
-    const std::string name = printable(get_text(folder, "dataset"));
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const json::object& folder = wanted[i].as_object();
+    const std::string name = get_shown(folder, "dataset");
     json::object one{{"name", name}, {"state", "changing"}, {"reason", "it has not been looked at yet"}};
-    if (known != nullptr && i < known->size()) one = (*known)[i].as_object();
+    if (i < known.size()) one = known[i].as_object();
     if (const json::object* offer = offer_of(offered, name)) {
       // A model's revision is offered until the newer one can be.
       const bool has_newer = folder.contains("model") && get_text(one, "state") == "failed";
@@ -129,8 +126,7 @@ asio::awaitable<Result<json::object>> PeerService::compare(json::array own) {
   workers::Joined::Ask ask = [this] { return ask_peers(); };
   const auto asked = co_await asks_.answer("peers", std::move(ask));
   if (!asked) co_return fail(asked.error());
-  const json::array* peers = get_array(*asked, "peers");
-  co_return compare_datasets(own, peers == nullptr ? json::array{} : *peers);
+  co_return compare_datasets(own, get_list(*asked, "peers"));
 }
 
 json::value PeerService::status() const {

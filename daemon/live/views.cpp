@@ -170,7 +170,7 @@ void Views::cut(View& view) const {
 
 // What its process says: {"folder", "can_resend"} once it answers.
 void Views::note(View& view, const json::object& progress) {
-  view.folder = get_string(progress, "folder").value_or("");
+  view.folder = get_text(progress, "folder");
   view.can_resend = get_bool(progress, "can_resend").value_or(false);
   if (!std::exchange(view.is_kept, true) && view.can_resend && kept_.manager != nullptr)
     kept_.manager->keep(view.name(), view.device.get());
@@ -304,15 +304,15 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
   if (!found) why_not = found.error().message();
   if (!found) log::survived(found.error());
   std::vector<Earlier> earlier;
-  const json::array* views = found ? get_array(*found, "views") : nullptr;
-  for (std::size_t i = 0; views != nullptr && i < views->size(); ++i) {
-    const json::object& one = (*views)[i].as_object();
+  const json::array views = found ? get_list(*found, "views") : json::array();
+  for (const json::value& known : views) {
+    const json::object& one = known.as_object();
     const auto view = std::make_shared<View>();
     view->number = static_cast<std::uint64_t>(get_int(one, "view").value_or(0));
     auto descriptor = descriptors.extract(view->name());
     if (!descriptor) continue;
-    view->dataset = get_string(one, "dataset").value_or("");
-    view->folder = get_string(one, "folder").value_or("");
+    view->dataset = get_text(one, "dataset");
+    view->folder = get_text(one, "folder");
     view->request = request_();
     view->request["dataset"] = view->dataset;
     view->request["view"] = view->number;
@@ -322,10 +322,10 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
     newest_ = std::max(newest_, view->number);
     const json::object* noted = get_object(one, "demand");
     json::object demand = noted == nullptr ? json::object{} : *noted;
-    std::string copy = get_string(one, "copy").value_or("");
+    std::string copy = get_text(one, "copy");
     view->user = static_cast<uid_t>(get_int(demand, "user").value_or(0));
     view->generation = std::strtoull(std::filesystem::path(copy).filename().c_str(), nullptr, 10);
-    view->trouble = get_string(one, "failed").value_or("");
+    view->trouble = get_text(one, "failed");
     start(view);
     if (get_bool(one, "ended").value_or(false)) {
       launch(executor_, subject_of(view->dataset), end(view->number));

@@ -33,7 +33,7 @@ Family datasets_by_state(const std::optional<json::object>& list) {
   const json::array* rows = list ? get_array(*list, "datasets") : nullptr;
   if (rows == nullptr) return family;
   std::map<std::string, double> count;
-  for (const json::value& row : *rows) ++count[get_string(row.as_object(), "state").value_or("")];
+  for (const json::value& row : *rows) ++count[get_text(row.as_object(), "state")];
   for (const char* state : kDatasetStates) family.samples.push_back({{{"state", state}}, count[state]});
   return family;
 }

@@ -14,11 +14,8 @@ double number_of(const json::object& object, std::string_view key) {
 // By peer: several addresses may belong to one.
 std::map<std::string, json::object> by_name(const json::object& fleet, std::string_view key) {
   std::map<std::string, json::object> all;
-  const json::array* list = get_array(fleet, key);
-  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    const json::object* one = (*list)[i].if_object();
-    if (one == nullptr) continue;
-    json::object& sum = all[printable(get_string(*one, "name").value_or(""))];
+  for (const json::object* one : get_objects(fleet, key)) {
+    json::object& sum = all[get_shown(*one, "name")];
     for (const char* figure : {"bytes", "failures"})
       sum[figure] = get_int(sum, figure).value_or(0) + get_int(*one, figure).value_or(0);
     sum["answers"] = get_bool(*one, "answers").value_or(false);

@@ -38,7 +38,7 @@ asio::awaitable<Result<std::string>> HeldSources::hold(std::string checkpoint, s
   busy_.erase(holding_folder);
   freed_.notify();
   if (!held) co_return fail(held.error());
-  co_return get_string(*held, "source").value_or("");
+  co_return get_text(*held, "source");
 }
 
 // None if all are needed, or that is not known. The job's own name of one counts: the end of the held one's

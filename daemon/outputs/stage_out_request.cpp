@@ -54,14 +54,14 @@ Result<OutputName> read_output_name(const std::string& text) {
 
 Result<StageOutRequest> request_of(const json::object& body) {
   StageOutRequest wanted;
-  wanted.source = get_string(body, "source").value_or("");
+  wanted.source = get_text(body, "source");
   const bool is_path = wanted.source.starts_with('/') && wanted.source.size() <= kLongestPath &&
                        wanted.source.find('\0') == std::string::npos;
   if (!is_path) {
     return fail(Errc::Invalid, "source is not an absolute path",
                 "name the file or folder that is to be sent");
   }
-  auto name = read_output_name(get_string(body, "destination").value_or(""));
+  auto name = read_output_name(get_text(body, "destination"));
   if (!name) return name.take_error();
   wanted.volume = std::move(name->volume);
   wanted.path = std::move(name->path);
@@ -121,9 +121,9 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
   if (!has_all || !uid || *uid < 0 || *uid > std::numeric_limits<uid_t>::max())
     return fail(Errc::Invalid, "it is no record of a stage-out");
   request.asker.uid = static_cast<uid_t>(*uid);
-  request.asker.holder = get_string(object, "holder").value_or("");
+  request.asker.holder = get_text(object, "holder");
   // Records of version 0.2 have the kind of the pointer, and `changed_ns` in place of `written`.
-  const std::string pointer = get_string(object, "latest").value_or("");
+  const std::string pointer = get_text(object, "latest");
   if (request.rule.empty() && !pointer.empty()) request.rule = pointer == "file" ? "deepspeed" : "rename";
   if (request.written == 0) request.written = get_int(object, "changed_ns").value_or(0);
   return request;

@@ -180,7 +180,7 @@ void StageOuts::count(const Outcome& sent) {
     ++totals_.unchanged;
   } else {
     ++totals_.sent;
-    totals_.sent_bytes += static_cast<Bytes>(std::max<std::int64_t>(0, get_int(*sent, "bytes").value_or(0)));
+    totals_.sent_bytes += get_count(*sent, "bytes");
   }
 }
 

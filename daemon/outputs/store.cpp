@@ -34,7 +34,7 @@ asio::awaitable<Result<std::vector<StageOutRequest>>> Store::load() {
     const json::object& record = (*records)[i].as_object();
     const json::object* content = get_object(record, "content");
     auto request = request_from_json(content == nullptr ? json::object{} : *content);
-    const std::string file = get_string(record, "file").value_or("");
+    const std::string file = get_text(record, "file");
     if (request && file_of(request->id) == file) {
       requests.push_back(std::move(*request));
     } else {

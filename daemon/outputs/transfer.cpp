@@ -243,7 +243,7 @@ void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
   if (const auto what = get_string(progress, "deletes")) {  // at once: the worker's end may never be told
     attempt.last_moved = context_.clock.steady();
     return log::info("deleting " + *what + " for " + printable(request_.destination()) + ": " +
-                     get_string(progress, "because").value_or(""));
+                     get_text(progress, "because"));
   }
   if (get_bool(progress, "published").value_or(false)) {
     attempt.last_moved = context_.clock.steady();

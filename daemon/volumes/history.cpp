@@ -87,7 +87,7 @@ History History::from_json(const json::object& object) {
     const json::object* one = value.if_object();
     const auto began = one == nullptr ? std::nullopt : get_int(*one, "began_ms");
     if (!began) continue;
-    Outage outage{time_of(*began), std::nullopt, get_string(*one, "reason").value_or(""), std::nullopt};
+    Outage outage{time_of(*began), std::nullopt, get_text(*one, "reason"), std::nullopt};
     if (const auto ended = get_int(*one, "ended_ms")) outage.ended = time_of(*ended);
     const auto healer = get_string(*one, "healer");
     if (healer == to_string(Healer::Kernel)) outage.healer = Healer::Kernel;

@@ -145,11 +145,8 @@ Result<json::object> ask_reservation(const std::string& device, std::uint32_t ns
 
 nvmetcp::ReservationReport reservation_from(const json::object& answer) {
   nvmetcp::ReservationReport report;
-  const json::array* registrants = get_array(answer, "registrants");
-  for (std::size_t i = 0; registrants != nullptr && i < registrants->size(); ++i) {
-    const json::object* one = (*registrants)[i].if_object();
-    if (one == nullptr) continue;
-    report.registrants.push_back({get_string(*one, "host_id").value_or(""),
+  for (const json::object* one : get_objects(answer, "registrants")) {
+    report.registrants.push_back({get_text(*one, "host_id"),
                                   std::strtoull(get_string(*one, "key").value_or("0").c_str(), nullptr, 10),
                                   get_bool(*one, "holds").value_or(false)});
   }

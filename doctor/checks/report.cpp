@@ -6,14 +6,6 @@ namespace spark::doctor {
 
 namespace {
 
-json::value or_null(const std::string& text) {
-  return text.empty() ? json::value() : json::value(text);
-}
-
-json::value or_null(unsigned number) {
-  return number == 0 ? json::value() : json::value(number);
-}
-
 json::object to_json(const NetworkWay& way) {
   return {{"target", way.target},
           {"address", way.address},

@@ -9,15 +9,12 @@ void check_volumes(const Host& host, Report& report) {
   const auto status = host.ask_daemon();
   if (!status) return;  // that it does not run was told
   const std::size_t before = report.findings.size();
-  const json::array* volumes = get_array(*status, "volumes");
   std::size_t seen = 0;
-  for (std::size_t i = 0; volumes != nullptr && i < volumes->size(); ++i) {
-    const json::object* volume = (*volumes)[i].if_object();
-    if (volume == nullptr) continue;
+  for (const json::object* volume : get_objects(*status, "volumes")) {
     ++seen;
     if (get_string(*volume, "state") != "refused") continue;
     const std::string name = printable(get_string(*volume, "name").value_or("?"));
-    const std::string reason = printable(get_string(*volume, "reason").value_or(""));
+    const std::string reason = get_shown(*volume, "reason");
     // The effect of a copied identity is reported with its other signs.
     const bool is_identity = reason.find("host new-identity") != std::string::npos;
     report.wrong(is_identity ? kIdentityArea : "volume", "volume " + name + " is refused: " + reason,

@@ -137,12 +137,12 @@ void add(const TestedLink& link, Report& report) {
 
 TestedLink test_link(const Host& host, const LinkMeter& meter, const json::object& peer) {
   fleet::LinkFacts facts;
-  facts.peer = printable(get_text(peer, "name"));
+  facts.peer = get_shown(peer, "name");
   const fleet::Endpoint endpoint = endpoint_of(get_text(peer, "address"));
   facts.address = printable(endpoint.address.empty() ? "no address" : endpoint.address);
   const auto give = [&] { return TestedLink{facts, fleet::judge(facts)}; };
   if (!get_bool(peer, "answers").value_or(false)) {
-    facts.error = Error{Errc::Unavailable, printable(get_text(peer, "reason")), ""};
+    facts.error = Error{Errc::Unavailable, get_shown(peer, "reason"), ""};
     return give();
   }
   meter.progress(facts.peer + ": looking at the way");

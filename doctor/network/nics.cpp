@@ -25,12 +25,10 @@ void add_networks(const Host& host, std::vector<Nic>& nics) {
     const auto name = get_string(link.get_object(), "ifname");
     const auto nic =
         std::find_if(nics.begin(), nics.end(), [&](const Nic& n) { return name && n.name == *name; });
-    const json::array* addresses = get_array(link.get_object(), "addr_info");
-    if (nic == nics.end() || addresses == nullptr) continue;
-    for (const json::value& address : *addresses) {
-      if (!address.is_object()) continue;
-      const auto local = get_string(address.get_object(), "local");
-      const auto length = get_int(address.get_object(), "prefixlen");
+    if (nic == nics.end()) continue;
+    for (const json::object* address : get_objects(link.get_object(), "addr_info")) {
+      const auto local = get_string(*address, "local");
+      const auto length = get_int(*address, "prefixlen");
       if (local && length) nic->networks.push_back(*local + "/" + std::to_string(*length));
     }
   }
@@ -51,7 +49,7 @@ Result<Route> route_to(const Host& host, const std::string& address, const std::
   if (!answer) return answer.take_error();
   if (answer->empty() || !answer->front().is_object()) return fail(Errc::Unavailable, "no route");
   const json::object& route = answer->front().get_object();
-  return Route{get_string(route, "dev").value_or(""), get_string(route, "gateway").value_or("")};
+  return Route{get_text(route, "dev"), get_text(route, "gateway")};
 }
 
 }  // namespace spark::doctor

@@ -6,14 +6,6 @@
 namespace spark::fleet {
 namespace {
 
-json::value or_null(const std::string& text) {
-  return text.empty() ? json::value() : json::value(text);
-}
-
-json::value or_null(unsigned number) {
-  return number == 0 ? json::value() : json::value(number);
-}
-
 json::value rate_of(const WayRate& way) {
   return way.bytes_per_second > 0 ? json::value(std::llround(way.bytes_per_second)) : json::value();
 }

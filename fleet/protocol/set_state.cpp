@@ -18,7 +18,7 @@ tl::unexpected<Error> no_state() {
 
 // Hosts of an earlier version do not say it.
 SetState::Reads parse_reads(const json::object& line) {
-  const auto found = std::ranges::find(kReads, get_string(line, "reads").value_or(""));
+  const auto found = std::ranges::find(kReads, get_text(line, "reads"));
   return found == std::end(kReads) ? SetState::Reads::Normally
                                    : static_cast<SetState::Reads>(found - std::begin(kReads));
 }
@@ -47,13 +47,13 @@ Result<SetState> parse_set_state(std::string_view text, std::uint64_t most) {
   const auto line = parse_json_object(text.substr(0, end));
   if (!line) return no_state();
   SetState state;
-  const std::string word = get_string(*line, "state").value_or("");
-  const auto node = parse_node(get_string(*line, "node").value_or(""));
+  const std::string word = get_text(*line, "state");
+  const auto node = parse_node(get_text(*line, "node"));
   const auto units = get_int(*line, "units");
   if (!node || !units || *units < 0 || static_cast<std::uint64_t>(*units) > most) return no_state();
   state.node = *node;
   state.unit_count = static_cast<std::uint64_t>(*units);
-  state.hash = get_string(*line, "hash").value_or("");
+  state.hash = get_text(*line, "hash");
   const std::string_view bits = text.substr(end + 1);
   if (word == kWords[1]) {
     state.kind = SetState::Kind::Staging;

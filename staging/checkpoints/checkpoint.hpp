@@ -104,10 +104,7 @@ json::array rows_to_json(const std::vector<Row>& rows) {
 template <Described Row>
 std::vector<Row> rows_from_json(const json::object& answer, std::string_view key) {
   std::vector<Row> rows;
-  const json::array* array = get_array(answer, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    read_present((*array)[i].as_object(), rows.emplace_back());
-  }
+  for (const json::value& row : get_list(answer, key)) read_present(row.as_object(), rows.emplace_back());
   return rows;
 }
 

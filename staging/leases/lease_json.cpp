@@ -25,9 +25,8 @@ SchedulerJob job_from_json(const json::object& object) {
                    get_text(object, "user"),
                    {},
                    get_text(object, "boot")};
-  const json::array* processes = get_array(object, "processes");
-  for (std::size_t i = 0; processes != nullptr && i < processes->size(); ++i) {
-    const json::object& one = (*processes)[i].as_object();
+  for (const json::value& process : get_list(object, "processes")) {
+    const json::object& one = process.as_object();
     job.processes.push_back({number<pid_t>(one, "pid"), number<std::uint64_t>(one, "pid_start_time")});
   }
   return job;

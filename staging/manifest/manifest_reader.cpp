@@ -42,8 +42,8 @@ Result<ManifestHeader> parse_header(std::string_view line) {
                 "stage the dataset again");
   }
   ManifestHeader manifest;
-  auto dataset = decode_name(get_string(*header, "dataset").value_or(""));
-  auto source = decode_name(get_string(*header, "source").value_or(""));
+  auto dataset = decode_name(get_text(*header, "dataset"));
+  auto source = decode_name(get_text(*header, "source"));
   const json::value* inode = header->if_contains("root_inode");
   boost::system::error_code error;
   if (inode != nullptr) manifest.root.inode = inode->to_number<std::uint64_t>(error);
@@ -56,10 +56,10 @@ Result<ManifestHeader> parse_header(std::string_view line) {
   const std::int64_t generation = get_int(*header, "source_generation").value_or(0);
   manifest.source_generation = static_cast<std::uint64_t>(std::max<std::int64_t>(0, generation));
   manifest.is_doubtful = get_bool(*header, "doubtful").value_or(false);
-  manifest.file_system = get_string(*header, "file_system").value_or("");
-  manifest.origin = decode_name(get_string(*header, "origin").value_or("")).value_or("");
-  manifest.definition = decode_name(get_string(*header, "definition").value_or("")).value_or("");
-  manifest.model = decode_name(get_string(*header, "model").value_or("")).value_or("");
+  manifest.file_system = get_text(*header, "file_system");
+  manifest.origin = decode_name(get_text(*header, "origin")).value_or("");
+  manifest.definition = decode_name(get_text(*header, "definition")).value_or("");
+  manifest.model = decode_name(get_text(*header, "model")).value_or("");
   return manifest;
 }
 

@@ -37,10 +37,6 @@ json::object to_object(const ModelRecord& record) {
           {"absent", record.absent}};
 }
 
-std::uint64_t count_in(const json::object& object, std::string_view key) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(object, key).value_or(0)));
-}
-
 // Below the copy; empty is its root.
 bool is_below(const std::string& path) {
   const std::vector<std::string> parts = split(path, '/');
@@ -96,16 +92,12 @@ std::optional<ModelRecord> parse_model_record(std::string_view text) {
   record.check = model_check_of(get_text(*object, "check"));
   record.expect = get_text(*object, "expect");
   record.pin = get_text(*object, "pin");
-  record.sha256 = count_in(*object, "sha256");
-  record.git_sha1 = count_in(*object, "git_sha1");
-  record.none = count_in(*object, "none");
-  record.absent = count_in(*object, "absent");
-  const json::array* digests = get_array(*object, "digests");
-  for (const json::value& one : digests == nullptr ? json::array() : *digests) {
-    if (const json::object* file = one.if_object())
-      record.digests.push_back(
-          {name_in(*file, "path"), 0, get_text(*file, "hex"), name_in(*file, "told_by")});
-  }
+  record.sha256 = get_count(*object, "sha256");
+  record.git_sha1 = get_count(*object, "git_sha1");
+  record.none = get_count(*object, "none");
+  record.absent = get_count(*object, "absent");
+  for (const json::object* file : get_objects(*object, "digests"))
+    record.digests.push_back({name_in(*file, "path"), 0, get_text(*file, "hex"), name_in(*file, "told_by")});
   return record;
 }
 

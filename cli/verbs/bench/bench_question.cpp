@@ -184,21 +184,17 @@ Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context) {
     return fail(std::move(error));
   }
   std::vector<bench::PathUnderTest> paths;
-  if (const json::array* volumes = get_array(*status, "volumes")) {
-    for (const json::value& value : *volumes) {
-      const json::object* volume = value.if_object();
-      if (volume == nullptr) continue;
-      const std::string name = printable(get_string(*volume, "name").value_or(""));
-      const std::string state = get_string(*volume, "state").value_or("unknown");
-      if (state == "ready") {
-        paths.push_back({name, get_string(*volume, "mount").value_or("")});
-      } else {
-        tell(context, "spark-stage: " + name + " is left out: it is " + printable(state));
-      }
+  for (const json::object* volume : get_objects(*status, "volumes")) {
+    const std::string name = get_shown(*volume, "name");
+    const std::string state = get_string(*volume, "state").value_or("unknown");
+    if (state == "ready") {
+      paths.push_back({name, get_text(*volume, "mount")});
+    } else {
+      tell(context, "spark-stage: " + name + " is left out: it is " + printable(state));
     }
   }
   const json::object* cache = get_object(*status, "cache");
-  const std::string cache_path = cache == nullptr ? "" : get_string(*cache, "path").value_or("");
+  const std::string cache_path = cache == nullptr ? "" : get_text(*cache, "path");
   if (!cache_path.empty()) paths.push_back({"local", cache_path});
   if (paths.empty()) {
     return fail(Errc::Unavailable, "no volume is ready and there is no cache: nothing to measure",

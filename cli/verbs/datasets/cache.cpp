@@ -17,7 +17,7 @@ struct CacheOptions {
 };
 
 std::string size_in(const json::object& object) {
-  return format_bytes(static_cast<Bytes>(std::max<std::int64_t>(0, get_int(object, "bytes").value_or(0))));
+  return format_bytes(get_count(object, "bytes"));
 }
 
 // The steps that are left for a person: the daemon changes no configuration.
@@ -29,23 +29,21 @@ void tell_next(Context& context, const std::string& path, const std::string& las
 }
 
 void print_copies(Context& context, const json::object& done, const char* key, const std::string& what) {
-  const json::array* copies = get_array(done, key);
-  for (std::size_t i = 0; copies != nullptr && i < copies->size(); ++i) {
-    const json::object& one = (*copies)[i].as_object();
-    say(context, printable(get_string(one, "name").value_or("")) + ": " + what + ", " + size_in(one));
+  for (const json::value& copy : get_list(done, key)) {
+    const json::object& one = copy.as_object();
+    say(context, get_shown(one, "name") + ": " + what + ", " + size_in(one));
   }
 }
 
 void warn_of(Context& context, const json::object& done, const char* key, const std::string& begin) {
-  const json::array* sentences = get_array(done, key);
-  for (std::size_t i = 0; sentences != nullptr && i < sentences->size(); ++i)
-    warn(context, "spark-stage: " + begin + std::string((*sentences)[i].as_string()));
+  for (const json::value& sentence : get_list(done, key))
+    warn(context, "spark-stage: " + begin + std::string(sentence.as_string()));
 }
 
 void print_move(Context& context, const json::object& moved) {
-  const std::string how = get_string(moved, "how").value_or("");
-  const std::string path = printable(get_string(moved, "path").value_or(""));
-  const std::string from = printable(get_string(moved, "from").value_or(""));
+  const std::string how = get_text(moved, "how");
+  const std::string path = get_shown(moved, "path");
+  const std::string from = get_shown(moved, "from");
   if (how == "renamed") {
     say(context, "The cache is in " + path + "; " + from + " is a link to it, so nothing has to wait.");
     tell_next(context, path, "sudo rm " + from);
@@ -102,8 +100,7 @@ Result<int> reset(Context& context, const CacheOptions& options) {
   print_copies(context, *done, "deleted", "deleted");
   if (const auto aside = get_string(*done, "set_aside"))
     say(context, "The catalog could not be read: it is kept as " + printable(*aside) + ".");
-  say(context, "The cache " + printable(get_string(*done, "path").value_or("")) +
-                   " is usable; `spark-stage ls` shows what is in it.");
+  say(context, "The cache " + get_shown(*done, "path") + " is usable; `spark-stage ls` shows what is in it.");
   return 0;
 }
 

@@ -14,14 +14,10 @@ struct DropOptions {
   bool as_json = false;
 };
 
-Bytes bytes_in(const json::object& row, const char* key) {
-  return static_cast<Bytes>(std::max<std::int64_t>(0, get_int(row, key).value_or(0)));
-}
-
 std::string in_words(const json::object& row) {
-  const Bytes left = bytes_in(row, "bytes");
+  const Bytes left = get_count(row, "bytes");
   std::string words = printable(get_string(row, "name").value_or("?")) + ": " +
-                      format_bytes(bytes_in(row, "freed_bytes")) + " of memory freed";
+                      format_bytes(get_count(row, "freed_bytes")) + " of memory freed";
   if (left > 0) words += "; " + format_bytes(left) + " is mapped by a program, or was read meanwhile";
   return words;
 }

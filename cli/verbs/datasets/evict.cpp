@@ -26,11 +26,11 @@ Result<int> evict(Context& context, const EvictOptions& options) {
       if (status == 0) status = failed;
       continue;
     }
-    const auto freed = std::max<std::int64_t>(0, get_int(*result, "freed_bytes").value_or(0));
+    const Bytes freed = get_count(*result, "freed_bytes");
     (*result)["name"] = dataset;
     evicted.push_back(std::move(*result));
     if (options.as_json) continue;
-    say(context, printable(dataset) + ": evicted, " + format_bytes(static_cast<Bytes>(freed)) + " freed");
+    say(context, printable(dataset) + ": evicted, " + format_bytes(freed) + " freed");
   }
   if (!options.as_json) return status;
   // One dataset's answer is the object itself, as it was before there could be several.

@@ -18,11 +18,8 @@ Result<int> ls_fleet(Context& context, bool as_json) {
   } else {
     print_fleet_datasets(context.out, context.terminal, *answer);
   }
-  const json::array* datasets = get_array(*answer, "datasets");
-  for (std::size_t i = 0; datasets != nullptr && i < datasets->size(); ++i) {
-    const json::object* dataset = (*datasets)[i].if_object();
-    if (dataset != nullptr && !get_bool(*dataset, "same").value_or(true)) return exit_status(Errc::Mismatch);
-  }
+  for (const json::object* dataset : get_objects(*answer, "datasets"))
+    if (!get_bool(*dataset, "same").value_or(true)) return exit_status(Errc::Mismatch);
   return 0;
 }
 

@@ -18,16 +18,13 @@ Request scrub_request(const std::vector<std::string>& datasets) {
 }
 
 std::string verdict(const json::object& row) {
-  const auto count = [&](const char* key) {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(row, key).value_or(0)));
-  };
   const std::string name = printable(get_string(row, "name").value_or("?"));
   const auto state = get_string(row, "state");
-  const std::string reason = printable(get_string(row, "reason").value_or(""));
+  const std::string reason = get_shown(row, "reason");
   if (!state) return name + ": not read: " + reason;
   if (*state != "ready") return name + ": damaged: " + reason;
-  return name + ": as it was staged - " + format_bytes(count("bytes")) + ", " +
-         counted(count("files"), "file");
+  return name + ": as it was staged - " + format_bytes(get_count(row, "bytes")) + ", " +
+         counted(get_count(row, "files"), "file");
 }
 
 // Damage outweighs a copy that could not be read at all.

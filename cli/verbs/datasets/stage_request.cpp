@@ -31,15 +31,6 @@ Request stage_request(const StageOptions& options) {
   return {"POST", "/v1/stagings", json::serialize(body)};
 }
 
-std::vector<std::string> texts(const json::object& object, std::string_view key) {
-  std::vector<std::string> all;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if ((*array)[i].is_string()) all.push_back(printable((*array)[i].get_string()));
-  }
-  return all;
-}
-
 namespace {
 
 // Entries left out, or properties lost: reported once, after the copy.
@@ -47,19 +38,15 @@ void warn(ProgressView& view, const json::object& dataset) {
   if (const auto why = get_string(dataset, "unchecked"))
     view.note("spark-stage: warning: the copy was not compared with its source: " + printable(*why));
   if (get_string(dataset, "served_from") == "cache") return;
-  const auto skipped = texts(dataset, "skipped");
+  const auto skipped = get_printable(dataset, "skipped");
   if (!skipped.empty()) view.note("spark-stage: " + skipped_in_words(skipped));
-  for (const std::string& warning : texts(dataset, "warnings")) view.note("spark-stage: " + warning);
+  for (const std::string& warning : get_printable(dataset, "warnings")) view.note("spark-stage: " + warning);
 }
 
 void tell_evicted(ProgressView& view, const json::object& dataset) {
-  const json::array* evicted = get_array(dataset, "evicted");
-  for (std::size_t i = 0; evicted != nullptr && i < evicted->size(); ++i) {
-    const json::object* one = (*evicted)[i].if_object();
-    if (one == nullptr) continue;
-    const auto bytes = std::max<std::int64_t>(0, get_int(*one, "bytes").value_or(0));
+  for (const json::object* one : get_objects(dataset, "evicted")) {
     view.note("  " + printable(get_string(*one, "name").value_or("?")) + " was evicted for it, " +
-              format_bytes(static_cast<Bytes>(bytes)));
+              format_bytes(get_count(*one, "bytes")));
   }
 }
 
@@ -84,11 +71,8 @@ Result<json::object> stage_and_tell(Context& context, const StageOptions& option
   auto result = run_job(context, stage_request(options), view);
   if (!result) return result;
   view.clear();
-  const json::array* staged = get_array(*result, "datasets");
-  for (std::size_t i = 0; staged != nullptr && i < staged->size(); ++i) {
-    const json::object* dataset = (*staged)[i].if_object();
-    if (dataset == nullptr) continue;
-    view.note(printable(get_string(*dataset, "name").value_or("")) + ": " + staged_in_words(*dataset));
+  for (const json::object* dataset : get_objects(*result, "datasets")) {
+    view.note(get_shown(*dataset, "name") + ": " + staged_in_words(*dataset));
     tell_evicted(view, *dataset);
     warn(view, *dataset);
     const auto id = get_string(*dataset, "lease");

@@ -14,19 +14,15 @@ struct VerifyOptions {
   bool all = false, sha256 = false, as_json = false;
 };
 
-std::uint64_t count_of(const json::object& result, const char* key) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, get_int(result, key).value_or(0)));
-}
-
 std::string equal_to(const json::object& result, const std::string& what) {
   const std::chrono::duration<double> seconds(std::max(0.0, get_double(result, "seconds").value_or(0)));
-  return what + " - " + format_bytes(count_of(result, "bytes")) + ", " +
-         counted(count_of(result, "files"), "file") + ", read in " +
+  return what + " - " + format_bytes(get_count(result, "bytes")) + ", " +
+         counted(get_count(result, "files"), "file") + ", read in " +
          format_duration(std::chrono::duration_cast<std::chrono::nanoseconds>(seconds));
 }
 
 std::string as_published(const json::object& result, const std::string& what) {
-  return what + counted(count_of(result, "sha256_files"), "file") + " as published (SHA-256)";
+  return what + counted(get_count(result, "sha256_files"), "file") + " as published (SHA-256)";
 }
 
 Result<int> verify_one(Context& context, const std::string& dataset, const VerifyOptions& options) {

@@ -70,7 +70,7 @@ Result<> check_volume(const SystemRoot& root, const config::Volume& volume) {
   const auto pin = root / ("var/lib/spark-stage/volumes/" + volume.name + ".json");
   const auto text = read_file(pin);
   const auto record = text ? parse_json_object(*text) : Result<json::object>(json::object());
-  const std::string uuid = record ? get_string(*record, "uuid").value_or("") : "unknown";
+  const std::string uuid = record ? get_text(*record, "uuid") : "unknown";
   if (uuid.empty()) return {};
   return fail(Errc::Refused,
               doing(volume.name) + ": it was file system " + uuid + " when it was mounted here last",

@@ -18,8 +18,8 @@ struct TakeOptions {
 
 void print_plan(Context& context, const json::object& volume, const std::string& name) {
   const json::object* fence = get_object(volume, "fence");
-  const std::string reason = get_string(volume, "reason").value_or("");
-  const std::string holder = fence == nullptr ? "" : get_string(*fence, "held_by").value_or("");
+  const std::string reason = get_text(volume, "reason");
+  const std::string holder = fence == nullptr ? "" : get_text(*fence, "held_by");
   warn(context, "Volume " + printable(name) + " is " +
                     printable(get_string(volume, "state").value_or("in an unknown state")) +
                     (reason.empty() ? "" : ": " + printable(reason)) + "\n");
@@ -45,7 +45,7 @@ Result<int> take(Context& context, const TakeOptions& options) {
         "volume " + printable(options.name) + " can't be taken over: it is not exclusive, or has no fence",
         "taking over is for `access: exclusive` with another `fence` than none");
   }
-  const std::string reason = get_string(*volume, "reason").value_or("");
+  const std::string reason = get_text(*volume, "reason");
   if (get_string(*volume, "state") == "ready" && !reason.empty()) {  // published here, among others
     return fail(
         Errc::Refused,
@@ -74,7 +74,7 @@ Result<int> take(Context& context, const TakeOptions& options) {
     context.out << pretty(*result) << "\n";
     return 0;
   }
-  const std::string from = get_string(*result, "taken_from").value_or("");
+  const std::string from = get_text(*result, "taken_from");
   say(context,
       printable(options.name) + (was_ready && from.empty() ? ": ready here already"
                                  : from.empty()            ? ": mounted here; it was not held"

@@ -51,7 +51,7 @@ Result<std::vector<std::string>> look(Context& context, const std::vector<std::s
   for (const std::string& name : names) {
     const auto volume = volume_of(*status, name);
     if (!volume) return volume.take_error();
-    const std::string state = get_string(*volume, "state").value_or("");
+    const std::string state = get_text(*volume, "state");
     const std::string words = volume_in_words(*volume);
     // Without the time of a next attempt, one is in progress, as after `volumes up`.
     const bool is_final = state == "refused" && get_string(*volume, "next_attempt");

@@ -45,7 +45,7 @@ asio::awaitable<void> KnownCheckpoints::load() {
   const json::object* content = own == nullptr ? nullptr : get_object(*own, "content");
   if (own != nullptr && content == nullptr) {
     co_return log::survived(
-        {Errc::Failed, subject() + ": reading " + file() + ": " + get_string(*own, "error").value_or(""),
+        {Errc::Failed, subject() + ": reading " + file() + ": " + get_text(*own, "error"),
          "delete it if it is damaged; local checkpoints from before the boot then no longer count"});
   }
   has_loaded_ = true;
@@ -56,8 +56,8 @@ asio::awaitable<void> KnownCheckpoints::load() {
                states("unproven"),
                states("shards"),
                whole_from_json(get_object(*content, "whole")),
-               {get_string(*content, "mount").value_or(""), user_in(*content)},
-               get_string(*content, "path").value_or("")};
+               {get_text(*content, "mount"), user_in(*content)},
+               get_text(*content, "path")};
   Known noted = std::exchange(known_, recorded_);
   for (const auto& [name, changed] : noted.sent) known_.sent[name] = changed;
   for (const auto& [name, changed] : noted.shards) known_.shards[name] = changed;

@@ -86,7 +86,7 @@ asio::awaitable<Result<bool>> LocalCleanup::remove(std::vector<DeletionProof> pr
                   {"sources", json::value_from(std::move(*sources))}};
   // At once: its end may never be told.
   call.on_progress = [this, proofs](const json::object& progress) {
-    const std::string name = get_string(progress, "deletes").value_or("");
+    const std::string name = get_text(progress, "deletes");
     const auto proof = std::ranges::find(proofs, name, &DeletionProof::name);
     if (proof == proofs.end()) return;
     log::info("output " + output_.name + ": deleting " + printable((output_.path / name).native()) + ": " +

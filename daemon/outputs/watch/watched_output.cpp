@@ -106,12 +106,12 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   if (!answer) co_return fail(answer.error());
   if (!boot_ns_) boot_ns_ = get_int(*answer, "boot_ns");
   Seen seen;
-  seen.missing = get_string(*answer, "missing").value_or("");
+  seen.missing = get_text(*answer, "missing");
   seen.is_away = seen.is_unmounted = get_bool(*answer, "unmounted").value_or(false);
   seen.owner = static_cast<uid_t>(get_int(*answer, "uid").value_or(0));
   seen.local = staging::rows_from_json<LocalCheckpoint>(*answer, "checkpoints");
   known_.mark_remnants(seen.local);
-  const std::string mount = get_string(*answer, "mount").value_or("");
+  const std::string mount = get_text(*answer, "mount");
   const std::string unmounted = seen.missing.empty() ? known_.unmounted({mount, seen.owner}, seen.local) : "";
   if (!unmounted.empty()) {
     seen.is_away = true;
@@ -120,9 +120,9 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
                    ", which is not mounted there; if they were deleted, delete " + known_.file() +
                    " and restart spark-staged";
   }
-  seen.best = get_string(*answer, "best").value_or("");
-  seen.misnamed = get_string(*answer, "other").value_or("");
-  seen.holding = {get_string(*answer, "held_in").value_or(""),
+  seen.best = get_text(*answer, "best");
+  seen.misnamed = get_text(*answer, "other");
+  seen.holding = {get_text(*answer, "held_in"),
                   static_cast<std::size_t>(get_int(*answer, "holds").value_or(0))};
   cpu_time_ = cpu_time_in(*answer);
   co_await list_published(seen);
@@ -175,7 +175,7 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
     co_return;
   }
   seen.published = staging::rows_from_json<PublishedCheckpoint>(*answer, "copies");
-  seen.pointer = get_string(*answer, "latest").value_or("");
+  seen.pointer = get_text(*answer, "latest");
   seen.unreadable = staging::rows_from_json<UnreadableCopy>(*answer, "unreadable");
   seen.volume_bytes = static_cast<Bytes>(get_int(*answer, "volume_bytes").value_or(0));
   seen.unknown = get_strings(*answer, "unknown");

@@ -64,7 +64,7 @@ asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> jo
   } else if (result != nullptr ? lacks_shards(*result) : has_progress(*job, "shard_sent")) {
     known_.mark_shard_sent(sent.name, sent.written);
   }
-  if (result != nullptr && is_published) cleanup_.note_there(get_string(*result, "not_deleted").value_or(""));
+  if (result != nullptr && is_published) cleanup_.note_there(get_text(*result, "not_deleted"));
   if (was_tried(sent)) note_result(event);
   if (!is_stopped_) co_await known_.save();  // otherwise the record is that of another
 }

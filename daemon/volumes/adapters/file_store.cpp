@@ -39,10 +39,10 @@ Result<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
   if (!text) return text.take_error();
   const auto object = parse_json_object(*text);
   if (!object) return fail_with(object.error(), file.native());
-  return FilesystemIdentity{get_string(*object, "type").value_or(""),
-                            get_string(*object, "uuid").value_or(""),
+  return FilesystemIdentity{get_text(*object, "type"),
+                            get_text(*object, "uuid"),
                             static_cast<Bytes>(get_int(*object, "bytes").value_or(0)),
-                            get_string(*object, "namespace_id").value_or(""),
+                            get_text(*object, "namespace_id"),
                             static_cast<std::uint64_t>(get_int(*object, "stamp").value_or(0)),
                             get_bool(*object, "is_published").value_or(false)};
 }

@@ -43,11 +43,8 @@ asio::awaitable<Result<std::vector<nvmetcp::Portal>>> WorkerFabric::resolve(nvme
       co_await asker_.runner().ask_jointly(std::move(target), "resolve", std::move(request), kResolve);
   if (!answer) co_return fail(answer.error());
   std::vector<nvmetcp::Portal> numeric;
-  if (const json::array* addresses = get_array(*answer, "addresses")) {
-    for (const json::value& one : *addresses) {
-      if (one.is_string()) numeric.push_back({std::string(one.get_string()), portal.port});
-    }
-  }
+  for (const std::string& address : get_strings(*answer, "addresses"))
+    numeric.push_back({address, portal.port});
   co_return numeric;
 }
 

@@ -52,8 +52,8 @@ asio::awaitable<Result<Mounted>> WorkerMounts::mount(mounts::MountRequest wanted
   auto answer = co_await asker_.act("mount", std::move(request), limit);
   if (!answer) co_return answer.take_error();
   if (pin) store_.note_pinned(identity);
-  co_return Mounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or(""),
-                    get_string(*answer, "warning").value_or("")};
+  co_return Mounted{workers::change_from_json(*answer), get_text(*answer, "users"),
+                    get_text(*answer, "warning")};
 }
 
 asio::awaitable<Result<mounts::Guard>> WorkerMounts::guard(std::filesystem::path mount_point,
@@ -73,14 +73,14 @@ asio::awaitable<Result<Unmounted>> WorkerMounts::unmount(OwnMount mount, mounts:
   const Duration limit = how == mounts::Unmount::Plain ? kUnmount : detaching;
   auto answer = co_await asker_.act("unmount", std::move(request), limit);
   if (!answer) co_return answer.take_error();
-  co_return Unmounted{workers::change_from_json(*answer), get_string(*answer, "users").value_or("")};
+  co_return Unmounted{workers::change_from_json(*answer), get_text(*answer, "users")};
 }
 
 asio::awaitable<Result<std::string>> WorkerMounts::users(std::filesystem::path target) {
   json::object request{{"target", target.native()}};
   const auto answer = co_await asker_.ask_beside("users", "users", std::move(request), kUsers);
   if (!answer) co_return fail(answer.error());
-  co_return get_string(*answer, "users").value_or("");
+  co_return get_text(*answer, "users");
 }
 
 asio::awaitable<Result<mounts::Closed>> WorkerMounts::publish(Remount mount, mounts::AfterPublish then) {

@@ -10,11 +10,11 @@ json::object to_json(const Intent& intent) {
 }
 
 Result<Intent> intent_from_json(const json::object& object) {
-  const std::string wanted = get_string(object, "wanted").value_or("");
+  const std::string wanted = get_text(object, "wanted");
   if (wanted == "up") return Intent{};
   if (wanted != "down") return fail(Errc::Invalid, "it says neither up nor down");
   return Intent{false, WallTime(std::chrono::milliseconds(get_int(object, "since_ms").value_or(0))),
-                get_string(object, "by").value_or(""), get_bool(object, "released").value_or(false)};
+                get_text(object, "by"), get_bool(object, "released").value_or(false)};
 }
 
 }  // namespace spark::volumes
