@@ -3,10 +3,17 @@
 
 #include <string>
 
+#include "base/json.hpp"
 #include "cli/context.hpp"
 #include "cli/view/text.hpp"
 
 namespace spark::cli {
+
+// A result as --json has it, on stdout; the exit status is that of success.
+inline int print_json(Context& context, const json::value& value) {
+  context.out << pretty(value) << "\n";
+  return 0;
+}
 
 // A result, on stdout.
 inline void say(Context& context, const std::string& words) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/folder.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "csi/publication.hpp"
@@ -21,9 +22,7 @@ constexpr std::size_t kMostData = 64 << 10;
 Result<std::vector<std::filesystem::path>> entries_of(const std::filesystem::path& folder) {
   std::error_code error;
   std::vector<std::filesystem::path> entries;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-    entries.push_back(entry->path());
+  for (const auto& entry : FolderEntries(folder, error)) entries.push_back(entry.path());
   if (error) return fail_errno(error.value(), "listing " + printable(folder.native()));
   return entries;
 }

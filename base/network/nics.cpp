@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/folder.hpp"
+
 namespace spark {
 namespace {
 
@@ -77,12 +79,10 @@ std::size_t to_bytes(const std::string& text, std::array<unsigned char, 16>& byt
 
 std::vector<Nic> read_nics(const SystemRoot& root) {
   std::vector<Nic> nics;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(root / "sys/class/net", error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+  for (const auto& entry : FolderEntries(root / "sys/class/net")) {
     std::error_code gone;
-    if (entry->path().filename() != "lo" && std::filesystem::is_directory(entry->path(), gone)) {
-      nics.push_back(read_nic(entry->path()));
+    if (entry.path().filename() != "lo" && std::filesystem::is_directory(entry.path(), gone)) {
+      nics.push_back(read_nic(entry.path()));
     }
   }
   std::sort(nics.begin(), nics.end(), [](const Nic& a, const Nic& b) { return a.name < b.name; });

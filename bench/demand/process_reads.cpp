@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 
@@ -31,9 +32,8 @@ std::optional<std::uint64_t> field(std::string_view text, std::string_view name)
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), last; !error && entry != last; entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
+  for (const auto& entry : FolderEntries(folder)) {
+    names.push_back(entry.path().filename().string());
   }
   return names;
 }

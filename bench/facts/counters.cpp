@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 
@@ -45,12 +46,10 @@ std::uint64_t kernel_thread_ticks(const std::string& stat) {
 
 double kernel_thread_seconds(const SystemRoot& root) {
   std::uint64_t ticks = 0;
-  std::error_code error;
-  for (fs::directory_iterator entry(root / "proc", error), last; !error && entry != last;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const auto& entry : FolderEntries(root / "proc")) {
+    const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const auto stat = read_file(entry->path() / "stat");
+    const auto stat = read_file(entry.path() / "stat");
     if (stat) ticks += kernel_thread_ticks(*stat);
   }
   return static_cast<double>(ticks) / ticks_a_second();

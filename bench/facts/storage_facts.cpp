@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <regex>
 
+#include "base/folder.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -30,9 +31,8 @@ constexpr std::array kControllerSettings = {
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), last; !error && entry != last; entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
+  for (const auto& entry : FolderEntries(folder)) {
+    names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/folder.hpp"
+
 namespace spark::bench {
 namespace {
 
@@ -10,9 +12,8 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> folders_in(const fs::path& folder, const std::string& prefix) {
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), last; !error && entry != last; entry.increment(error)) {
-    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+  for (const auto& entry : FolderEntries(folder)) {
+    if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path());
   }
   return found;
 }

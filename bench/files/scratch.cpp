@@ -12,6 +12,7 @@
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
+#include "base/folder.hpp"
 #include "base/json.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
@@ -165,9 +166,9 @@ Result<> remove_scratch(const std::string& folder) {
 std::vector<std::string> sweep_leftovers(const std::string& path, std::int64_t now) {
   std::vector<std::string> sentences;
   std::error_code error;
-  for (fs::directory_iterator entry(path, error), last; !error && entry != last; entry.increment(error)) {
-    const std::string folder = entry->path().string();
-    if (!entry->path().filename().string().starts_with(kScratchPrefix)) continue;
+  for (const auto& entry : FolderEntries(path, error)) {
+    const std::string folder = entry.path().string();
+    if (!entry.path().filename().string().starts_with(kScratchPrefix)) continue;
     struct stat status {};
     if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
     if (status.st_uid != ::geteuid()) continue;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/file.hpp"
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "bench/fio/fio_job.hpp"
 #include "bench/report/report.hpp"
@@ -34,10 +35,9 @@ Result<Record> read_record(const fs::path& file) {
 
 std::vector<std::string> ids_in(const fs::path& runs) {
   std::vector<std::string> ids;
-  std::error_code error;
-  for (fs::directory_iterator entry(runs, error), last; !error && entry != last; entry.increment(error)) {
+  for (const auto& entry : FolderEntries(runs)) {
     std::error_code ignored;
-    if (fs::exists(entry->path() / kRecordFile, ignored)) ids.push_back(entry->path().filename().string());
+    if (fs::exists(entry.path() / kRecordFile, ignored)) ids.push_back(entry.path().filename().string());
   }
   std::sort(ids.begin(), ids.end());
   return ids;

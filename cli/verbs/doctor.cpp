@@ -2,7 +2,6 @@
 
 #include "cli/verbs/this_host.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "cli/view/screens.hpp"
 
 namespace spark::cli {
 namespace {
@@ -23,13 +22,7 @@ Result<int> examine(Context& context, const DoctorOptions& options) {
   } else {
     report = doctor::examine(host);
   }
-  if (options.as_json) {
-    context.out << pretty(to_json(report)) << "\n";
-  } else {
-    print_links(context.out, context.terminal, to_json(report));
-    print_findings(context.out, context.terminal, to_json(report));
-  }
-  return report.count(doctor::Level::Wrong) > 0 ? 1 : 0;
+  return print_report(context, report, options.as_json);
 }
 
 }  // namespace

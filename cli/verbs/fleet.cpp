@@ -7,7 +7,6 @@
 #include "cli/verbs/fleet_join.hpp"
 #include "cli/verbs/this_host.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "cli/view/screens.hpp"
 #include "fleet/transport/key.hpp"
 
 namespace spark::cli {
@@ -39,13 +38,7 @@ Result<int> test_links(Context& context, const TestOptions& options) {
   auto tested = doctor::test_links(host, meter, options.peers, report);
   meter.progress("");
   if (!tested) return tested.take_error();
-  if (options.as_json) {
-    context.out << pretty(to_json(report)) << "\n";
-  } else {
-    print_links(context.out, context.terminal, to_json(report));
-    print_findings(context.out, context.terminal, to_json(report));
-  }
-  return report.count(doctor::Level::Wrong) > 0 ? 1 : 0;
+  return print_report(context, report, options.as_json);
 }
 
 }  // namespace

@@ -11,11 +11,8 @@ namespace {
 Result<int> jobs(Context& context, bool as_json) {
   const auto answer = call(*context.client, {"GET", "/v1/jobs", {}});
   if (!answer) return answer.take_error();
-  if (as_json) {
-    context.out << pretty(*answer) << "\n";
-  } else {
-    print_jobs(context.out, context.terminal, *answer, context.timer.wall());
-  }
+  if (as_json) return print_json(context, *answer);
+  print_jobs(context.out, context.terminal, *answer, context.timer.wall());
   return 0;
 }
 

@@ -1,4 +1,5 @@
 #include "cli/status.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/verbs/watch.hpp"
 #include "cli/view/screens.hpp"
@@ -21,11 +22,8 @@ Result<int> status(Context& context, const StatusOptions& options) {
   auto answer = ask_status(context);
   if (answer) answer = about(std::move(*answer), options.names);
   if (!answer) return answer.take_error();
-  if (options.as_json) {
-    context.out << pretty(*answer) << "\n";
-  } else {
-    print_status(context.out, context.terminal, *answer, context.timer.wall());
-  }
+  if (options.as_json) return print_json(context, *answer);
+  print_status(context.out, context.terminal, *answer, context.timer.wall());
   return 0;
 }
 

@@ -7,6 +7,8 @@
 
 #include "cli/client/api.hpp"
 #include "cli/client/bounded_call.hpp"
+#include "cli/say.hpp"
+#include "cli/view/screens.hpp"
 #include "cli/view/text.hpp"
 #include "daemon/config/parse.hpp"
 #include "doctor/checks/copied_identity.hpp"
@@ -111,6 +113,17 @@ doctor::LinkMeter link_meter(Context& context, const doctor::Host& host, bool is
     return fleet::measure(security, peer, way, limits);
   };
   return meter;
+}
+
+int print_report(Context& context, const doctor::Report& report, bool as_json) {
+  const json::object shown = to_json(report);
+  if (as_json) {
+    print_json(context, shown);
+  } else {
+    print_links(context.out, context.terminal, shown);
+    print_findings(context.out, context.terminal, shown);
+  }
+  return report.count(doctor::Level::Wrong) > 0 ? 1 : 0;
 }
 
 }  // namespace spark::cli

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 
@@ -33,10 +34,8 @@ bool links_into(const fs::path& link, const Mount& mount) {
 // By mount ID: this also finds deleted files, and excludes files of a mount below or above.
 bool has_open_file(const fs::path& process, const Mount& mount) {
   const std::string wanted = "mnt_id:\t" + std::to_string(mount.id) + "\n";
-  std::error_code error;
-  fs::directory_iterator entry(process / "fdinfo", error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const auto info = read_file(entry->path());
+  for (const auto& entry : FolderEntries(process / "fdinfo")) {
+    const auto info = read_file(entry.path());
     if (info && info->find(wanted) != std::string::npos) return true;
   }
   return false;
@@ -107,10 +106,8 @@ void add_kernel_users(const SystemRoot& root, const Mount& mount, std::vector<Us
   };
   add_paths(root / "proc/fs/nfsd/exports", "the NFS export");
   add_paths(root / "proc/swaps", "the swap file");
-  std::error_code error;
-  fs::directory_iterator device(root / "sys/block", error);
-  for (; !error && device != fs::directory_iterator(); device.increment(error)) {
-    const auto file = read_line_file(device->path() / "loop/backing_file");
+  for (const auto& device : FolderEntries(root / "sys/block")) {
+    const auto file = read_line_file(device.path() / "loop/backing_file");
     if (file && is_below(*file, mount.target.native()))
       users.push_back({0, "", "the loop device of " + printable(*file)});
   }
@@ -124,10 +121,8 @@ bool is_on(const fs::path& link, dev_t device) {
 }
 
 bool has_any_on(const fs::path& folder, dev_t device) {
-  std::error_code error;
-  fs::directory_iterator entry(folder, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (is_on(entry->path(), device)) return true;
+  for (const auto& entry : FolderEntries(folder)) {
+    if (is_on(entry.path(), device)) return true;
   }
   return false;
 }
@@ -150,14 +145,12 @@ std::string command_of(const fs::path& process) {
 std::vector<User> users_of(const SystemRoot& root, const Mount& mount) {
   std::vector<User> users;
   Views views(root, mount);
-  std::error_code error;
-  fs::directory_iterator process(root / "proc", error);
-  for (; !error && process != fs::directory_iterator(); process.increment(error)) {
-    const auto pid = pid_of(process->path());
+  for (const auto& process : FolderEntries(root / "proc")) {
+    const auto pid = pid_of(process.path());
     if (!pid) continue;
-    std::string how = how_used(process->path(), views.of(process->path()));
+    std::string how = how_used(process.path(), views.of(process.path()));
     if (how.empty()) continue;
-    users.push_back({*pid, command_of(process->path()), std::move(how)});
+    users.push_back({*pid, command_of(process.path()), std::move(how)});
   }
   add_kernel_users(root, mount, users);
   return users;
@@ -167,18 +160,17 @@ std::vector<User> users_elsewhere(const SystemRoot& root, dev_t device) {
   std::vector<User> users;
   std::error_code error;
   std::set<fs::path> namespaces = {fs::read_symlink(root / "proc/self/ns/mnt", error)};
-  fs::directory_iterator process(root / "proc", error);
-  for (; !error && process != fs::directory_iterator(); process.increment(error)) {
-    const auto pid = pid_of(process->path());
+  for (const auto& process : FolderEntries(root / "proc", error)) {
+    const auto pid = pid_of(process.path());
     std::error_code gone;
-    if (!pid || !namespaces.insert(fs::read_symlink(process->path() / "ns/mnt", gone)).second || gone)
+    if (!pid || !namespaces.insert(fs::read_symlink(process.path() / "ns/mnt", gone)).second || gone)
       continue;
-    const auto text = read_file(process->path() / "mountinfo", 16 << 20);
+    const auto text = read_file(process.path() / "mountinfo", 16 << 20);
     if (!text) continue;
     const auto table = parse_mount_table(*text);
     const auto shown = std::ranges::find(table, device, &Mount::device_number);
     if (shown == table.end()) continue;
-    users.push_back({*pid, command_of(process->path()),
+    users.push_back({*pid, command_of(process.path()),
                      "mounted at " + printable(shown->target.native()) + " in its namespace"});
   }
   return users;
@@ -186,13 +178,11 @@ std::vector<User> users_elsewhere(const SystemRoot& root, dev_t device) {
 
 std::vector<User> users_of_detached(const SystemRoot& root, dev_t device) {
   std::vector<User> users;
-  std::error_code error;
-  fs::directory_iterator process(root / "proc", error);
-  for (; !error && process != fs::directory_iterator(); process.increment(error)) {
-    const auto pid = pid_of(process->path());
-    const std::string how = pid ? how_used(process->path(), device) : "";
+  for (const auto& process : FolderEntries(root / "proc")) {
+    const auto pid = pid_of(process.path());
+    const std::string how = pid ? how_used(process.path(), device) : "";
     if (!how.empty())
-      users.push_back({*pid, command_of(process->path()), how + " on a mount that was detached"});
+      users.push_back({*pid, command_of(process.path()), how + " on a mount that was detached"});
   }
   return users;
 }

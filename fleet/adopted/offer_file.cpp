@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "staging/manifest/entry_line.hpp"
 #include "staging/manifest/lines.hpp"
@@ -43,14 +44,12 @@ std::filesystem::path aside_of(const std::filesystem::path& offer) {
 void forget_others(const std::filesystem::path& state_dir, const std::set<std::string>& datasets) {
   std::set<std::string> kept;
   for (const std::string& dataset : datasets) kept.insert(offer_file(state_dir, dataset).filename());
-  std::error_code failed;
-  std::filesystem::directory_iterator file(state_dir / "adopted", failed);
-  for (; !failed && file != std::filesystem::directory_iterator(); file.increment(failed)) {
-    const std::string name = file->path().filename();
+  for (const auto& file : FolderEntries(state_dir / "adopted")) {
+    const std::string name = file.path().filename();
     const std::size_t end = name.rfind(kManifest);
     std::error_code ignored;  // it stays until the next start
     if (end != std::string::npos && !kept.contains(name.substr(0, end + kManifest.size())))
-      std::filesystem::remove(file->path(), ignored);
+      std::filesystem::remove(file.path(), ignored);
   }
 }
 

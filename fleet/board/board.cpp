@@ -11,6 +11,7 @@
 #include <ctime>
 #include <thread>
 
+#include "base/folder.hpp"
 #include "base/text.hpp"
 
 namespace spark::fleet {
@@ -96,9 +97,8 @@ bool is_staged(const std::filesystem::path& folder, const std::string& set) {
 // locked yet. The list of a running staging is old as well, so its board's lock counts; the age is read after
 // the lock, because a worker may just have started again with the same set.
 void remove_abandoned(const std::filesystem::path& in, const std::filesystem::path& folder) {
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(in, error), end; !error && at != end; at.increment(error)) {
-    const std::filesystem::path& path = at->path();
+  for (const auto& at : FolderEntries(in)) {
+    const std::filesystem::path& path = at.path();
     const std::filesystem::path kind = path.extension();
     const std::string name = path.filename().native();
     if (kind == ".board") {

@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/file_system.hpp"
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
 #include "nvmetcp/resolve.hpp"
@@ -35,8 +36,8 @@ std::optional<ino_t> identity_of(const fs::path& folder) {
 
 void collect_names(const fs::path& folder, std::vector<std::string>& names) {
   std::error_code error;  // a device that went away has no names
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    names.push_back(entry->path().filename().native());
+  for (const auto& entry : FolderEntries(folder, error)) {
+    names.push_back(entry.path().filename().native());
   }
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folder.hpp"
 #include "nvmetcp/names.hpp"
 
 namespace spark::nvmetcp {
@@ -59,10 +60,9 @@ TemporaryDiscoveryController::~TemporaryDiscoveryController() {
 
 std::vector<std::string> abandoned_discovery_controllers(const SystemRoot& root) {
   std::vector<std::string> abandoned;
-  std::error_code error;
-  for (fs::directory_iterator note(root / kNotes, error), end; !error && note != end; note.increment(error)) {
-    if (is_controller_name(note->path().filename().native()) && is_abandoned(root, note->path()))
-      abandoned.push_back(note->path().filename());
+  for (const auto& note : FolderEntries(root / kNotes)) {
+    if (is_controller_name(note.path().filename().native()) && is_abandoned(root, note.path()))
+      abandoned.push_back(note.path().filename());
   }
   return abandoned;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/resolve.hpp"
 
@@ -83,10 +84,8 @@ std::vector<Exclusion> read_exclusions(const SystemRoot& root) {
   std::vector<Exclusion> all;
   append(all, root / kFile, std::string("/") + kFile);
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(root / kFolder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().extension() == ".conf") names.push_back(entry->path().filename().native());
+  for (const auto& entry : FolderEntries(root / kFolder)) {
+    if (entry.path().extension() == ".conf") names.push_back(entry.path().filename().native());
   }
   std::ranges::sort(names);
   for (const std::string& name : names)

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
 
@@ -81,10 +82,8 @@ Result<> claim(const SystemRoot& root, const std::string& controller) {
 
 void forget_gone(const SystemRoot& root) {
   std::vector<std::string> gone;
-  std::error_code error;
-  for (fs::directory_iterator entry(root / kRegistry, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename();
+  for (const auto& entry : FolderEntries(root / kRegistry)) {
+    const std::string name = entry.path().filename();
     std::error_code ignored;
     if (is_controller_name(name) && !fs::exists(root / "sys/class/nvme" / name, ignored))
       gone.push_back(name);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
@@ -32,8 +33,8 @@ std::optional<std::string> attribute(const fs::path& path) {
 // nvme2 before nvme10; a folder that went away meanwhile has no more names.
 std::vector<std::string> names_in(const fs::path& folder, std::error_code& error) {
   std::vector<std::string> names;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    names.push_back(entry->path().filename().native());
+  for (const auto& entry : FolderEntries(folder, error)) {
+    names.push_back(entry.path().filename().native());
   }
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return std::forward_as_tuple(a.size(), a) < std::forward_as_tuple(b.size(), b);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/folder.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
@@ -153,11 +154,10 @@ Incomplete why_not_hugging_face(const fs::path& path) {
     if (last > proof.written_ns) proof = {std::string("its ") + head, *last};
   }
   std::error_code error;
-  for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
-       files.increment(error)) {
-    const std::string name = files->path().filename();
+  for (const auto& entry : FolderEntries(path, error)) {
+    const std::string name = entry.path().filename();
     if (!name.ends_with(".index.json")) continue;
-    const auto text = read_regular_file(files->path(), kMostOfAnIndex);
+    const auto text = read_regular_file(entry.path(), kMostOfAnIndex);
     const auto weights = text ? weights_named_in(*text) : fail(text.error());
     if (!weights) return {name + " can't be read yet"};
     if (const std::string missing = first_missing(path, *weights); !missing.empty())
@@ -191,10 +191,8 @@ Incomplete why_not_deep_speed(const fs::path& path, bool was_complete) {
     return {"`latest` still names " + printable(named)};
   std::set<std::string> of_rank_0, of_all;
   bool has_model = false;
-  std::error_code error;
-  for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
-       files.increment(error)) {
-    const std::string file = files->path().filename();
+  for (const auto& entry : FolderEntries(path)) {
+    const std::string file = entry.path().filename();
     if (!file.ends_with("_states.pt")) continue;
     of_all.insert(file);
     has_model = has_model || file.ends_with("model_states.pt");

@@ -17,6 +17,7 @@
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "staging/manifest/file_system_type.hpp"
 
@@ -46,12 +47,10 @@ std::string text_of(const FsUuid& uuid) {
 
 // As udev names the device.
 std::string uuid_of_device(dev_t device) {
-  std::error_code error;
-  std::filesystem::directory_iterator links("/dev/disk/by-uuid", error);
-  for (; !error && links != std::filesystem::directory_iterator(); links.increment(error)) {
+  for (const auto& link : FolderEntries("/dev/disk/by-uuid")) {
     struct stat info {};
-    if (::stat(links->path().c_str(), &info) == 0 && S_ISBLK(info.st_mode) && info.st_rdev == device)
-      return links->path().filename();
+    if (::stat(link.path().c_str(), &info) == 0 && S_ISBLK(info.st_mode) && info.st_rdev == device)
+      return link.path().filename();
   }
   return "";
 }

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "staging/manifest/names.hpp"
 
@@ -111,11 +112,9 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
 void ViewMap::withdraw_all(const SystemRoot& root, const std::filesystem::path& state_dir,
                            const std::string& dataset, std::uint64_t own) {
   const ViewPlace mine = view_place(root, state_dir, view_name(dataset, own));
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(mine.maps(), error), end; !error && at != end;
-       at.increment(error)) {
-    const std::filesystem::path name = at->path().stem();
-    if (at->path().extension() != ".view" || name.stem() != folder_name(dataset)) continue;
+  for (const auto& at : FolderEntries(mine.maps())) {
+    const std::filesystem::path name = at.path().stem();
+    if (at.path().extension() != ".view" || name.stem() != folder_name(dataset)) continue;
     const auto map = open({mine.folder, name, mine.memory});
     if (!map || (*map)->is_published()) continue;
     if (name != mine.name) (*map)->set_failed("it is staged again, without this live view");

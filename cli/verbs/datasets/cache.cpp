@@ -78,11 +78,8 @@ Result<int> move(Context& context, const CacheOptions& options) {
   const auto moved = run_job(context, {"POST", "/v1/cache/move", json::serialize(wanted)}, view);
   view.clear();
   if (!moved) return moved.take_error();
-  if (options.as_json) {
-    context.out << pretty(*moved) << "\n";
-  } else {
-    print_move(context, *moved);
-  }
+  if (options.as_json) return print_json(context, *moved);
+  print_move(context, *moved);
   return 0;
 }
 
@@ -92,10 +89,7 @@ Result<int> reset(Context& context, const CacheOptions& options) {
   const auto done = run_job(context, {"POST", "/v1/cache/reset", json::serialize(wish)}, view);
   view.clear();
   if (!done) return done.take_error();
-  if (options.as_json) {
-    context.out << pretty(*done) << "\n";
-    return 0;
-  }
+  if (options.as_json) return print_json(context, *done);
   print_copies(context, *done, "forgotten", "forgotten");
   print_copies(context, *done, "deleted", "deleted");
   if (const auto aside = get_string(*done, "set_aside"))

@@ -128,13 +128,10 @@ Result<int> copy(Context& context, const CopyOptions& options) {
   if (!report->skipped.empty()) view.note("spark-stage: " + skipped_in_words(report->skipped));
   for (const std::string& warning : report->warnings) view.note("spark-stage: " + printable(warning));
   const json::object answer = to_json(*report, name, named->string());
-  if (options.as_json) {
-    context.out << pretty(answer) << "\n";
-  } else {
-    const std::string words = report->unchanged ? "an equal copy is there already" : staged_in_words(answer);
-    say(context, printable(named->string()) + ": " + words);
-    if (options.sha256) say(context, counted(report->sha256_files, "file") + " as published (SHA-256)");
-  }
+  if (options.as_json) return print_json(context, answer);
+  const std::string words = report->unchanged ? "an equal copy is there already" : staged_in_words(answer);
+  say(context, printable(named->string()) + ": " + words);
+  if (options.sha256) say(context, counted(report->sha256_files, "file") + " as published (SHA-256)");
   return 0;
 }
 

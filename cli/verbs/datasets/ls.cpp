@@ -1,4 +1,5 @@
 #include "cli/client/api.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 #include "cli/view/screens.hpp"
 
@@ -27,11 +28,8 @@ Result<int> ls(Context& context, const LsOptions& options) {
   if (options.fleet) return ls_fleet(context, options.as_json);
   const auto answer = call(*context.client, {"GET", "/v1/datasets", {}});
   if (!answer) return answer.take_error();
-  if (options.as_json) {
-    context.out << pretty(*answer) << "\n";
-  } else {
-    print_datasets(context.out, context.terminal, *answer, context.timer.wall());
-  }
+  if (options.as_json) return print_json(context, *answer);
+  print_datasets(context.out, context.terminal, *answer, context.timer.wall());
   return 0;
 }
 

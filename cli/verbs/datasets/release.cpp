@@ -15,10 +15,7 @@ Result<int> release(Context& context, const ReleaseOptions& options) {
   const std::string& lease = options.lease;
   const auto answer = call(*context.client, {"DELETE", "/v1/leases/" + percent_encoded(lease), {}});
   if (!answer) return answer.take_error();
-  if (options.as_json) {
-    context.out << pretty(json::object{{"released", lease}}) << "\n";
-    return 0;
-  }
+  if (options.as_json) return print_json(context, json::object{{"released", lease}});
   say(context, "lease " + printable(lease) + ": released");
   return 0;
 }

@@ -2,6 +2,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 
@@ -65,10 +66,7 @@ Result<int> stage(Context& context, const StageArguments& arguments) {
   if (!result) return result.take_error();
   const auto staged = staged_datasets(*result, arguments.datasets);
   if (!staged) return staged.take_error();
-  if (arguments.as_json) {
-    context.out << pretty(*result) << "\n";
-    return 0;
-  }
+  if (arguments.as_json) return print_json(context, *result);
   for (const StagedDataset& dataset : *staged) context.out << dataset.path << "\n";
   return 0;
 }

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/job.hpp"
+#include "cli/say.hpp"
 #include "cli/unsent.hpp"
 #include "cli/verbs/datasets/stage_request.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
@@ -81,11 +82,8 @@ Result<int> send(Context& context, const Request& request, const StageOutArgumen
                 "the daemon goes on; `spark-stage status` shows it");
   }
   tell_result(view, *result);
-  if (arguments.as_json) {
-    context.out << pretty(*result) << "\n";
-  } else {
-    context.out << get_shown(*result, "path") << "\n";
-  }
+  if (arguments.as_json) return print_json(context, *result);
+  context.out << get_shown(*result, "path") << "\n";
   return 0;
 }
 

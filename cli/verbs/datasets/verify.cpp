@@ -32,10 +32,7 @@ Result<int> verify_one(Context& context, const std::string& dataset, const Verif
       run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/verify", body}, view);
   if (!result) return result.take_error();
   view.clear();
-  if (options.as_json) {
-    context.out << pretty(*result) << "\n";
-    return 0;
-  }
+  if (options.as_json) return print_json(context, *result);
   const bool is_copy = get_bool(*result, "copy").value_or(true);
   if (is_copy) say(context, equal_to(*result, printable(dataset) + ": equal to its manifest"));
   if (const json::object* folder = get_object(*result, "adopted"))

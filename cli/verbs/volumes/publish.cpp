@@ -22,10 +22,7 @@ Result<int> publish(Context& context, const PublishOptions& options) {
       view);
   if (!result) return result.take_error();
   view.clear();
-  if (options.as_json) {
-    context.out << pretty(*result) << "\n";
-    return 0;
-  }
+  if (options.as_json) return print_json(context, *result);
   const json::object* published = get_object(*result, "published");
   const std::int64_t generation = published == nullptr ? 0 : get_int(*published, "generation").value_or(0);
   const std::string name = printable(options.name);

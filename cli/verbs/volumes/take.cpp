@@ -70,10 +70,7 @@ Result<int> take(Context& context, const TakeOptions& options) {
       run_job(context, {"POST", "/v1/volumes/" + percent_encoded(options.name) + "/take", body}, view);
   if (!result) return result.take_error();
   view.clear();
-  if (options.as_json) {
-    context.out << pretty(*result) << "\n";
-    return 0;
-  }
+  if (options.as_json) return print_json(context, *result);
   const std::string from = get_text(*result, "taken_from");
   say(context,
       printable(options.name) + (was_ready && from.empty() ? ": ready here already"

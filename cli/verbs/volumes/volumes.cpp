@@ -27,11 +27,8 @@ Result<int> list(Context& context, bool as_json) {
   auto status = ask_status(context);
   if (!status) return status.take_error();
   json::object volumes{{"volumes", std::move((*status)["volumes"])}};
-  if (as_json) {
-    context.out << pretty(volumes) << "\n";
-  } else {
-    print_status(context.out, context.terminal, volumes, context.timer.wall());
-  }
+  if (as_json) return print_json(context, volumes);
+  print_status(context.out, context.terminal, volumes, context.timer.wall());
   return 0;
 }
 

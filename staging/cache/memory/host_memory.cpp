@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "base/folder.hpp"
 #include "staging/files/io/meminfo.hpp"
 
 namespace spark::staging {
@@ -26,10 +27,8 @@ Bytes page_cache_of_host(const SystemRoot& root) {
 
 bool gpu_shares_memory(const SystemRoot& root) {
   if (names_it(root / "sys/class/dmi/id/product_name")) return true;
-  std::error_code error;
-  for (std::filesystem::directory_iterator gpu(root / "proc/driver/nvidia/gpus", error), end;
-       !error && gpu != end; gpu.increment(error))
-    if (names_it(gpu->path() / "information")) return true;
+  for (const auto& gpu : FolderEntries(root / "proc/driver/nvidia/gpus"))
+    if (names_it(gpu.path() / "information")) return true;
   return false;
 }
 

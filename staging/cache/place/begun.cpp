@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "base/folder.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "staging/cache/place/left_behind.hpp"
@@ -29,17 +30,14 @@ Bytes on_disk(const fs::path& path) {
   if (::lstat(path.c_str(), &info) != 0) return 0;
   Bytes sum = static_cast<Bytes>(info.st_blocks) * kUnit;
   if (!S_ISDIR(info.st_mode)) return sum;
-  std::error_code error;
-  for (fs::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error))
-    if (::lstat(at->path().c_str(), &info) == 0) sum += static_cast<Bytes>(info.st_blocks) * kUnit;
+  for (const auto& at : TreeEntries(path))
+    if (::lstat(at.path().c_str(), &info) == 0) sum += static_cast<Bytes>(info.st_blocks) * kUnit;
   return sum;
 }
 
 std::vector<std::string> names_in_folder(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename().native());
+  for (const auto& at : FolderEntries(folder)) names.push_back(at.path().filename().native());
   return names;
 }
 
