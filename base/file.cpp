@@ -45,6 +45,16 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::si
   return read_all(fd.get(), path, limit);
 }
 
+int write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
 Result<std::string> read_line_file(const std::filesystem::path& path) {
   auto content = read_file(path);
   if (!content) return content;
@@ -53,23 +63,14 @@ Result<std::string> read_line_file(const std::filesystem::path& path) {
 
 namespace {
 
-Result<> write_all(int fd, std::string_view content, const std::string& name) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno(errno, "writing " + name);
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 Result<> write_and_flush(const std::filesystem::path& path, std::string_view content, unsigned mode) {
   const std::string name = shown_path(path);
   ::unlink(path.c_str());  // who may write to its folder could own a file of that name, and read this one
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd) return fail_errno(errno, "creating " + name);
   if (::fchmod(fd.get(), mode) != 0) return fail_errno(errno, "setting the mode of " + name);  // no umask
-  if (auto written = write_all(fd.get(), content, name); !written) return written;
+  if (const int failed = write_all(fd.get(), content); failed != 0)
+    return fail_errno(failed, "writing " + name);
   if (::fsync(fd.get()) != 0) return fail_errno(errno, "flushing " + name);
   return {};
 }
@@ -86,6 +87,15 @@ Result<std::filesystem::path> absolute_path(const std::filesystem::path& path) {
 
 Result<std::string> fresh_uuid(const SystemRoot& root) {
   return read_line_file(root / "proc/sys/kernel/random/uuid");
+}
+
+std::string boot_id(const SystemRoot& root) {
+  return read_line_file(root / "proc/sys/kernel/random/boot_id").value_or("");
+}
+
+std::string host_name() {
+  char name[256] = "";
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
 Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {

@@ -52,11 +52,19 @@ Result<std::string> read_regular_file(const std::filesystem::path& path, std::si
 // As read_file, trimmed of white space at both ends: for sysfs attributes and one-line files.
 Result<std::string> read_line_file(const std::filesystem::path& path);
 
+// write(2) until everything is written. Returns errno, or 0.
+int write_all(int fd, std::string_view content);
+
 // From the current folder, and in plain form; an error if that folder is gone.
 Result<std::filesystem::path> absolute_path(const std::filesystem::path& path);
 
 // A new one at every call, from the kernel's random numbers; lower case.
 Result<std::string> fresh_uuid(const SystemRoot& root);
+
+// Of this start of the kernel; empty: unknown.
+std::string boot_id(const SystemRoot& root);
+// As gethostname(2) has it; empty: unknown.
+std::string host_name();
 
 // Other readers see the old content or the new, also after power loss: temporary file, fsync, rename, fsync
 // of the folder. It gets exactly this mode, whatever the umask is.

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <iterator>
+#include <string>
 #include <system_error>
+#include <vector>
 
 namespace spark {
 
@@ -40,5 +42,16 @@ class FolderRange {
 
 using FolderEntries = FolderRange<std::filesystem::directory_iterator>;
 using TreeEntries = FolderRange<std::filesystem::recursive_directory_iterator>;
+
+// In the order of the file system; those before an error, which only the caller's `error` tells.
+inline std::vector<std::string> names_in_folder(const std::filesystem::path& folder, std::error_code& error) {
+  std::vector<std::string> names;
+  for (const auto& entry : FolderEntries(folder, error)) names.push_back(entry.path().filename().native());
+  return names;
+}
+inline std::vector<std::string> names_in_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return names_in_folder(folder, ignored);
+}
 
 }  // namespace spark

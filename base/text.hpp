@@ -12,7 +12,11 @@ namespace spark {
 std::string_view trim(std::string_view text);
 std::string lower(std::string_view text);  // ASCII alone
 std::vector<std::string> split(std::string_view text, char separator);
+std::string environment(const char* name);  // of this process; empty also if it is not set
 std::string join(std::span<const std::string> parts, std::string_view separator);
+
+// Of whole names: "/a/b" is below "/a", "/ab" is not. Nothing but "/" itself is at or below "/".
+bool is_at_or_below(std::string_view path, std::string_view folder);
 
 // A name from outside (file, NQN, address) made safe for a terminal, a log and JSON: control characters and
 // bytes that are not UTF-8 become \xNN. Printable UTF-8 stays unchanged.

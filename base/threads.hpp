@@ -6,8 +6,11 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <list>
+#include <mutex>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include "base/result.hpp"
 
@@ -26,6 +29,44 @@ Result<std::size_t> run_in_threads(std::size_t threads, const std::function<void
 
 // A thread in the background, or none (not joinable) where the system allows no more. `work` must not throw.
 std::thread start_thread(std::function<void()> work);
+
+// The end of a work of several threads because one part of it has failed.
+// Owned by the work. Every part that waits for others registers how it is woken, so that nothing waits for a
+// thread that has gone.
+class RunEnd {
+ public:
+  bool has_failed() const { return failed_; }
+  // Call without the lock that a registered function takes.
+  void fail() {
+    const std::scoped_lock lock(mutex_);
+    failed_ = true;
+    for (const auto& wake : wakes_) wake();
+  }
+
+  // As long as it exists, fail() calls the function, from any thread.
+  class Waker {
+   public:
+    Waker(RunEnd& end, std::function<void()> wake) : end_(end) {
+      const std::scoped_lock lock(end_.mutex_);
+      at_ = end_.wakes_.insert(end_.wakes_.end(), std::move(wake));
+    }
+    ~Waker() {
+      const std::scoped_lock lock(end_.mutex_);
+      end_.wakes_.erase(at_);
+    }
+    Waker(const Waker&) = delete;
+    Waker& operator=(const Waker&) = delete;
+
+   private:
+    RunEnd& end_;
+    std::list<std::function<void()>>::iterator at_;
+  };
+
+ private:
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::list<std::function<void()>> wakes_;
+};
 
 // std::bad_alloc is "Cannot allocate memory", with ENOMEM.
 Error error_of(const std::exception_ptr& thrown);

@@ -14,6 +14,14 @@ namespace spark {
 using Bytes = std::uint64_t;
 inline constexpr Bytes kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB, kTiB = 1024 * kGiB;
 
+// To multiples of `to`.
+constexpr Bytes round_down(Bytes value, Bytes to) {
+  return value - value % to;
+}
+constexpr Bytes round_up(Bytes value, Bytes to) {
+  return round_down(value + to - 1, to);
+}
+
 using Duration = std::chrono::milliseconds;
 
 // "2TiB", "1.5 GB", "4096": KiB MiB GiB TiB are powers of 1024, kB MB GB TB of 1000, none is bytes.

@@ -56,9 +56,7 @@ std::optional<Line> parse_line(std::string_view text) {
 }
 
 bool holds(std::string_view mount_point, std::string_view path) {
-  if (mount_point == "/") return true;
-  return path.starts_with(mount_point) &&
-         (path.size() == mount_point.size() || path[mount_point.size()] == '/');
+  return mount_point == "/" || is_at_or_below(path, mount_point);
 }
 
 }  // namespace

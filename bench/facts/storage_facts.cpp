@@ -30,10 +30,7 @@ constexpr std::array kControllerSettings = {
 };
 
 std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : FolderEntries(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
+  std::vector<std::string> names = names_in_folder(folder);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -106,15 +106,6 @@ Result<> one_pass(const FileReading& reading, const std::vector<std::string>& fi
   return {};
 }
 
-Result<> write_all(const UniqueFd& file, const std::string& bytes, const std::string& path) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = ::write(file.get(), bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno != EINTR) return fail_errno(errno, "writing " + printable(path));
-    if (wrote > 0) done += static_cast<std::size_t>(wrote);
-  }
-  return {};
-}
-
 // An NFS client asks for no delegation when it opens a file for direct I/O. NFS aligns direct I/O itself.
 int without_delegation(Delegations delegations) {
   return delegations == Delegations::None ? 0 : O_DIRECT;
@@ -191,7 +182,8 @@ Result<> make_small_files(const std::string& folder, const std::vector<Bytes>& s
     }
     const UniqueFd file(::open(path.c_str(), flags, 0600));
     if (!file) return fail_errno(errno, "making " + printable(path));
-    if (auto written = write_all(file, bytes, path); !written) return written;
+    if (const int failed = write_all(file.get(), bytes); failed != 0)
+      return fail_errno(failed, "writing " + printable(path));
     written_bytes += static_cast<double>(sizes[i]);
     if (rate == 0) continue;
     const std::chrono::duration<double> due(written_bytes / static_cast<double>(rate));

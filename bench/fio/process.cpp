@@ -105,12 +105,7 @@ namespace {
   } else {
     answer["error"] = to_json(result.error());
   }
-  const std::string text = json::serialize(answer);
-  for (std::size_t sent = 0; sent < text.size();) {
-    const ssize_t wrote = ::write(answer_fd, text.data() + sent, text.size() - sent);
-    if (wrote < 0 && errno != EINTR) break;
-    if (wrote > 0) sent += static_cast<std::size_t>(wrote);
-  }
+  (void)write_all(answer_fd, json::serialize(answer));
   ::_exit(0);
 }
 

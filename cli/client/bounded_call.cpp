@@ -26,12 +26,7 @@ namespace {
   } else {
     wire["error"] = to_json(result.error());
   }
-  const std::string text = json::serialize(wire);
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) break;
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
+  (void)write_all(fd, json::serialize(wire));
   ::_exit(0);  // not exit(): the parent's buffers and handlers are not ours
 }
 

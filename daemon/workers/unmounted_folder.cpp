@@ -8,13 +8,7 @@
 #include "base/text.hpp"
 
 namespace spark::workers {
-namespace {
-
-bool is_at_or_below(const std::string& path, const std::string& folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::filesystem::path unmounted_on_the_way(std::string_view fstab, const std::vector<mounts::Mount>& table,
                                            const std::filesystem::path& path) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/manifest/entry_line.hpp"
 #include "staging/manifest/lines.hpp"
@@ -84,7 +85,7 @@ void ReadingNotes::open() {
                          first == head && ::pread(file_.get(), &last, 1, info.st_size - 1) == 1 &&
                          last == '\n';
   if (continues) return;
-  if (::ftruncate(file_.get(), 0) != 0 || staging::write_all(file_.get(), head) != 0) file_.reset();
+  if (::ftruncate(file_.get(), 0) != 0 || write_all(file_.get(), head) != 0) file_.reset();
 }
 
 void ReadingNotes::add(const ReadingNote& note) {
@@ -117,7 +118,7 @@ void ReadingNotes::replace(
 void ReadingNotes::write_waiting() {
   if (waiting_.empty()) return;
   if (!file_) open();
-  has_failed_ = !file_ || staging::write_all(file_.get(), waiting_) != 0;
+  has_failed_ = !file_ || write_all(file_.get(), waiting_) != 0;
   waiting_.clear();
   written_at_ = std::chrono::steady_clock::now();
 }

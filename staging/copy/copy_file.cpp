@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/rounding.hpp"
+#include "base/units.hpp"
 #include "staging/copy/clone.hpp"
 #include "staging/copy/transfer/viewer.hpp"
 #include "staging/files/metadata.hpp"

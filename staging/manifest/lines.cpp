@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
 
@@ -104,16 +105,6 @@ Result<> LineWriter::commit() {
   if (failed_ != 0) return fail_errno(failed_, "writing " + shown_path(path_));
   file_.reset();
   return flush_folder(path_.parent_path());
-}
-
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return 0;
 }
 
 }  // namespace spark::staging

@@ -63,7 +63,4 @@ class LineWriter {
   void write_waiting();
 };
 
-// write(2) until everything is written. Returns errno, or 0.
-int write_all(int fd, std::string_view text);
-
 }  // namespace spark::staging

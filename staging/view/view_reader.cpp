@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/rounding.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 #include "staging/files/metadata.hpp"
 

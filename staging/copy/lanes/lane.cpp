@@ -1,5 +1,5 @@
 #include "staging/copy/lanes/lane.hpp"
-#include "base/rounding.hpp"
+#include "base/units.hpp"
 
 #include <unistd.h>
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/result.hpp"
-#include "base/run_end.hpp"
+#include "base/threads.hpp"
 #include "staging/copy/lanes/file_work.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/lanes/piece_limit.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "base/rounding.hpp"
+#include "base/units.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/manifest/hash.hpp"
 

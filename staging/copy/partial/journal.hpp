@@ -15,7 +15,7 @@
 
 #include "base/file.hpp"
 #include "base/result.hpp"
-#include "base/run_end.hpp"
+#include "base/threads.hpp"
 #include "staging/manifest/lines.hpp"
 #include "staging/manifest/manifest.hpp"
 

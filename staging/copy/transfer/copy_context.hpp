@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/clock.hpp"
-#include "base/run_end.hpp"
 #include "base/threads.hpp"
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/journal.hpp"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/rounding.hpp"
+#include "base/units.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 #include "staging/copy/transfer/viewer.hpp"
 #include "staging/files/lfs_pointer.hpp"

@@ -1,5 +1,5 @@
 #include "staging/files/io/direct_io.hpp"
-#include "base/rounding.hpp"
+#include "base/units.hpp"
 
 #include <fcntl.h>
 #include <linux/stat.h>

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <set>
 
-#include "base/rounding.hpp"
+#include "base/units.hpp"
 #include "tests/unit/staging/view/view_copy_fixture.hpp"
 
 namespace spark::staging::test {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/rounding.hpp"
+#include "base/units.hpp"
 #include "staging/copy/lanes/file_work.hpp"
 #include "tests/unit/staging/support.hpp"
 
