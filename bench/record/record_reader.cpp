@@ -22,11 +22,6 @@ unsigned small_count_of(const json::object& object, std::string_view key) {
 }
 
 // Not negative, and small enough that sums and products of several values stay finite.
-double number_of(const json::object& object, std::string_view key) {
-  const double number = get_double(object, key).value_or(0);
-  return std::isfinite(number) && number > 0 ? std::min(number, 1e18) : 0;
-}
-
 std::optional<Bytes> optional_bytes(const json::object& object, std::string_view key) {
   const json::value* value = object.if_contains(key);
   if (value == nullptr || !value->is_number()) return std::nullopt;
@@ -59,7 +54,7 @@ class FieldReader {
   void operator()(const char* key, std::string& to) const { to = get_shown(from_, key); }
   void operator()(const char* key, std::uint64_t& to) const { to = count_of(from_, key); }
   void operator()(const char* key, unsigned& to) const { to = small_count_of(from_, key); }
-  void operator()(const char* key, double& to) const { to = number_of(from_, key); }
+  void operator()(const char* key, double& to) const { to = read_amount(from_, key); }
   void operator()(const char* key, bool& to) const { to = get_bool(from_, key).value_or(false); }
   void operator()(const char* key, std::optional<Bytes>& to) const { to = optional_bytes(from_, key); }
   void operator()(const char* key, std::vector<std::string>& to) const { to = get_printable(from_, key); }
@@ -115,6 +110,11 @@ class FieldReader {
 };
 
 }  // namespace
+
+double read_amount(const json::object& object, std::string_view key) {
+  const double number = get_double(object, key).value_or(0);
+  return std::isfinite(number) && number > 0 ? std::min(number, 1e18) : 0;
+}
 
 Result<Record> record_from_json(const json::object& object) {
   const std::string schema = get_shown(object, "schema");

@@ -62,29 +62,9 @@ json::value drives_of(const std::optional<DriveStatus>& drives) {
 }  // namespace
 
 const char* to_string(State state) {
-  switch (state) {
-    case State::Waiting:
-      return "waiting";
-    case State::Connecting:
-      return "connecting";
-    case State::Mounting:
-      return "mounting";
-    case State::Ready:
-      return "ready";
-    case State::Stalled:
-      return "stalled";
-    case State::Lost:
-      return "lost";
-    case State::Recovering:
-      return "recovering";
-    case State::Refused:
-      return "refused";
-    case State::Leaving:
-      return "leaving";
-    case State::Down:
-      return "down";
-  }
-  return "unknown";
+  static constexpr const char* kWords[] = {"waiting", "connecting", "mounting", "ready",   "stalled",
+                                           "lost",    "recovering", "refused",  "leaving", "down"};
+  return kWords[static_cast<std::size_t>(state)];
 }
 
 const MountedFacts& Status::mounted() const {
