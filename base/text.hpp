@@ -15,6 +15,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::string environment(const char* name);  // of this process; empty also if it is not set
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
+// With \ooo decoded, as the kernel's mount table and fstab write a space, a tab or a backslash.
+std::string decode_octal(std::string_view text);
+
 // Of whole names: "/a/b" is below "/a", "/ab" is not. Nothing but "/" itself is at or below "/".
 bool is_at_or_below(std::string_view path, std::string_view folder);
 
