@@ -18,7 +18,7 @@ std::filesystem::path unmounted_on_the_way(std::string_view fstab, const std::ve
     std::istringstream columns(line);
     std::string source, point, type, options;
     columns >> source >> point >> type >> options;
-    point = mounts::decode_octal(point);
+    point = decode_octal(point);
     while (point.ends_with('/')) point.pop_back();
     const bool is_ours = is_at_or_below(path, point) || is_at_or_below(real, point);
     if (source.starts_with('#') || !point.starts_with('/') || !is_ours) continue;
