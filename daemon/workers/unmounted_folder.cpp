@@ -20,13 +20,14 @@ std::filesystem::path unmounted_on_the_way(std::string_view fstab, const std::ve
     columns >> source >> point >> type >> options;
     point = decode_octal(point);
     while (point.ends_with('/')) point.pop_back();
-    const bool is_ours = is_at_or_below(path, point) || is_at_or_below(real, point);
+    const bool is_ours = is_at_or_below(path.native(), point) || is_at_or_below(real.native(), point);
     if (source.starts_with('#') || !point.starts_with('/') || !is_ours) continue;
     if (mounts::has_option(options, "noauto")) continue;
     const std::filesystem::path there = std::filesystem::canonical(point, error);
     if (error) return point;
     const bool has_another = std::ranges::any_of(table, [&](const mounts::Mount& one) {
-      return one.target != there && is_at_or_below(one.target, there) && is_at_or_below(real, one.target);
+      return one.target != there && is_at_or_below(one.target.native(), there.native()) &&
+             is_at_or_below(real.native(), one.target.native());
     });  // a mount deeper on the way
     if (!has_another && mounts::mounted_at(table, there) == nullptr) return point;
   }
