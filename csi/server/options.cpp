@@ -3,8 +3,6 @@
 #include <getopt.h>
 #include <sys/un.h>
 
-#include <cstdlib>
-
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/client/client.hpp"
@@ -14,11 +12,6 @@ namespace spark::csi {
 namespace {
 
 constexpr char kHint[] = "see spark-stage-csi --help";
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 Result<> check(const Options& options) {
   if (options.node_id.empty() || options.node_id.size() > 256)

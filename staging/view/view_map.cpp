@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/manifest/names.hpp"
 

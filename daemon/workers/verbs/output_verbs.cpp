@@ -119,7 +119,7 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
     if (!other) return other.take_error();
     if (!other->empty())
       progress({{"deletes", "the copy of " + printable(*other)},
-                {"because", "a copy of " + printable(get_text(request, "source")) + " replaces it"}});
+                {"because", "a copy of " + get_shown(request, "source") + " replaces it"}});
   }
   auto report = staging::copy(get_text(request, "source"), path, options, sink, kNeverStopped);
   if (report) {
@@ -256,7 +256,7 @@ Result<json::object> recorded_verb(const json::object& request, const ProgressLi
     records.push_back(std::move(record));
   }
   if (error && error != std::errc::no_such_file_or_directory)
-    return fail_errno(error.value(), "reading " + printable(get_text(request, "folder")));
+    return fail_errno(error.value(), "reading " + get_shown(request, "folder"));
   return json::object{{"records", std::move(records)}};
 }
 

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/copy/partial/file_lock.hpp"
@@ -47,11 +48,6 @@ bool is_on_nfs(int fd) {
   return ::fstatfs(fd, &info) != 0 || info.f_type == NFS_SUPER_MAGIC;
 }
 
-// Another one for each start of a kernel.
-std::string this_boot() {
-  return read_line_file("/proc/sys/kernel/random/boot_id").value_or("");
-}
-
 std::string this_machine() {
   return read_line_file("/etc/machine-id").value_or("");
 }
@@ -61,7 +57,7 @@ struct Holder {
 
   bool has_this_name() const { return host == host_name(); }
   bool may_be_here() const {
-    return host.empty() || (has_this_name() && (boot.empty() || boot == this_boot()));
+    return host.empty() || (has_this_name() && (boot.empty() || boot == boot_id(SystemRoot{})));
   }
   bool is_namesake() const {
     const std::string here = this_machine();
@@ -72,7 +68,7 @@ struct Holder {
 // For other hosts, which see it on NFS once it is flushed. Empty if it could not be written: then they don't
 // know the name.
 std::string write_holder(int fd) {
-  std::string text = host_name() + "\n" + this_boot() + "\n" + this_machine() + "\n";
+  std::string text = host_name() + "\n" + boot_id(SystemRoot{}) + "\n" + this_machine() + "\n";
   if (::ftruncate(fd, 0) != 0 || write_all(fd, text) != 0) return "";
   if (is_on_nfs(fd)) ::fdatasync(fd);
   return text;
@@ -87,10 +83,6 @@ Holder read_holder(const std::filesystem::path& file) {
 // It has the folder's name, so that no other partial copy can be taken for it.
 std::string mark_of(const std::filesystem::path& folder) {
   return companion_name(folder.filename().native(), ".spark-mark");
-}
-
-bool is_same_object(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 }  // namespace
@@ -117,7 +109,7 @@ Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder, st
   // The previous holder of the lock may have deleted the folder of this descriptor.
   const bool is_there = ::lstat(folder.c_str(), &named) == 0;
   if (!is_there && errno != ENOENT) return fail_errno(errno, "looking at folder " + shown);
-  if (!is_there || !is_same_object(opened, named))
+  if (!is_there || !is_same_file(opened, named))
     return fail(Errc::Unavailable, "locking folder " + shown + ": it went away");
   if (auto taken = area.take_what_was_left(); !taken) return taken.take_error();
   return area;
@@ -164,7 +156,7 @@ Result<> PartialArea::check_held() const {
   struct stat held {
   }, named{};
   const bool is_there = ::fstat(rest_.opened().get(), &held) == 0 && ::lstat(place_.c_str(), &named) == 0;
-  if (is_there ? !is_same_object(held, named) : errno == ENOENT)
+  if (is_there ? !is_same_file(held, named) : errno == ENOENT)
     return fail(Errc::Unavailable, shown + " is not there any more",
                 "its volume was taken down, or another user has renamed it or a folder above it");
   if (written_.empty()) return {};
@@ -191,7 +183,7 @@ bool PartialArea::has_own_lock_file() const {
   struct stat locked {
   }, there{};
   if (!named || ::fstat(host_lock_.get(), &locked) != 0 || ::fstat(named.get(), &there) != 0 ||
-      !is_same_object(locked, there))
+      !is_same_file(locked, there))
     return false;
   // The name could not be written on a full drive.
   if (written_.empty()) return read_holder(folder_ / kLock).may_be_here();
