@@ -7,12 +7,12 @@
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
-#include "migration/dependent.hpp"
 #include "migration/replaced.hpp"
 #include "migration/steps.hpp"
+#include "migration/survey/dependent.hpp"
+#include "migration/survey/words.hpp"
 #include "migration/target_drafts.hpp"
 #include "migration/volume_text.hpp"
-#include "migration/words.hpp"
 
 namespace spark::host {
 namespace {

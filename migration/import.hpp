@@ -6,7 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
-#include "migration/survey.hpp"
+#include "migration/survey/survey.hpp"
 
 namespace spark::host {
 

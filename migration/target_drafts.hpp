@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "migration/survey.hpp"
+#include "migration/survey/survey.hpp"
 #include "nvmetcp/types.hpp"
 
 namespace spark::host {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "daemon/mounts/table.hpp"
-#include "migration/fabric_devices.hpp"
-#include "migration/fstab.hpp"
+#include "migration/survey/fabric_devices.hpp"
+#include "migration/survey/fstab.hpp"
 #include "migration/target_drafts.hpp"
 
 namespace spark::host {

@@ -8,7 +8,7 @@
 #include "cli/view/table.hpp"
 #include "cli/view/text.hpp"
 #include "daemon/config/parse.hpp"
-#include "migration/words.hpp"
+#include "migration/survey/words.hpp"
 #include "nvmetcp/types.hpp"
 
 namespace spark::cli {

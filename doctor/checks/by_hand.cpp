@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "doctor/checks/host.hpp"
 #include "migration/import.hpp"
-#include "migration/survey.hpp"
+#include "migration/survey/survey.hpp"
 
 namespace spark::doctor {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/text.hpp"
-#include "migration/fabric_devices.hpp"
+#include "migration/survey/fabric_devices.hpp"
 #include "nvmetcp/reservations/libnvme_reservations.hpp"
 
 namespace spark::doctor {

@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "doctor/checks/host.hpp"
-#include "migration/survey.hpp"
+#include "migration/survey/survey.hpp"
 #include "nvmetcp/discovery/autoconnect.hpp"
 
 namespace spark::doctor {

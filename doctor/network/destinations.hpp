@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "doctor/checks/host.hpp"
-#include "migration/survey.hpp"
+#include "migration/survey/survey.hpp"
 
 namespace spark::doctor {
 

@@ -7,7 +7,7 @@
 
 #include "doctor/network/destinations.hpp"
 #include "doctor/network/nics.hpp"
-#include "migration/fabric_devices.hpp"
+#include "migration/survey/fabric_devices.hpp"
 
 namespace spark::doctor {
 

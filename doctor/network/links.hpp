@@ -9,7 +9,7 @@
 #include "doctor/checks/host.hpp"
 #include "fleet/link/judge.hpp"
 #include "fleet/link/measure.hpp"
-#include "migration/survey.hpp"
+#include "migration/survey/survey.hpp"
 
 namespace spark::doctor {
 

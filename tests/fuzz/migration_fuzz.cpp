@@ -4,7 +4,7 @@
 
 #include "daemon/config/parse.hpp"
 #include "migration/import.hpp"
-#include "migration/nvme_cli_files.hpp"
+#include "migration/survey/nvme_cli_files.hpp"
 #include "nvmetcp/discovery/exclusions.hpp"
 
 namespace {

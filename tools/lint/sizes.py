@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 WARN, FAIL, FUNCTION = 300, 400, 60
 METHODS, MEMBERS, VIRTUALS, FILES = 25, 15, 7, 25
-LARGER = {"migration": 34}  # folders that had more files when this check began to see them: no further file
 
 
 def check(path, text):
@@ -115,5 +114,5 @@ def check_classes(path, text):
 def check_folders(paths):
     """For all C++ files."""
     count = Counter(path.rpartition("/")[0] for path in paths)
-    return [f"{folder}/: {number} files, more than {LARGER.get(folder, FILES)}: it is two rooms"
-            for folder, number in sorted(count.items()) if number > LARGER.get(folder, FILES)]
+    return [f"{folder}/: {number} files, more than {FILES}: it is two rooms"
+            for folder, number in sorted(count.items()) if number > FILES]

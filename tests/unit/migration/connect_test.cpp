@@ -1,8 +1,8 @@
 // Connection settings from nvme-cli's options, units and files
 #include <gtest/gtest.h>
 
-#include "migration/connect_units.hpp"
-#include "migration/nvme_cli_files.hpp"
+#include "migration/survey/connect_units.hpp"
+#include "migration/survey/nvme_cli_files.hpp"
 #include "tests/support/fake_sysfs.hpp"
 
 namespace spark::host {

@@ -1,8 +1,8 @@
-#include "migration/fstab.hpp"
+#include "migration/survey/fstab.hpp"
 
 #include <gtest/gtest.h>
 
-#include "migration/words.hpp"
+#include "migration/survey/words.hpp"
 
 namespace spark::host {
 namespace {

@@ -1,4 +1,4 @@
-#include "migration/uses.hpp"
+#include "migration/survey/uses.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,12 +6,12 @@
 
 #include "base/file.hpp"
 #include "daemon/mounts/table.hpp"
-#include "migration/connect_command.hpp"
-#include "migration/connect_units.hpp"
-#include "migration/fabric_devices.hpp"
-#include "migration/fstab.hpp"
-#include "migration/mount_units.hpp"
-#include "migration/uses.hpp"
+#include "migration/survey/connect_command.hpp"
+#include "migration/survey/connect_units.hpp"
+#include "migration/survey/fabric_devices.hpp"
+#include "migration/survey/fstab.hpp"
+#include "migration/survey/mount_units.hpp"
+#include "migration/survey/uses.hpp"
 
 namespace spark::host {
 

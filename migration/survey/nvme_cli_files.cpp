@@ -1,8 +1,8 @@
-#include "migration/nvme_cli_files.hpp"
+#include "migration/survey/nvme_cli_files.hpp"
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "migration/words.hpp"
+#include "migration/survey/words.hpp"
 
 namespace spark::host {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "migration/fstab.hpp"
-#include "migration/unit_files.hpp"
+#include "migration/survey/fstab.hpp"
+#include "migration/survey/unit_files.hpp"
 
 namespace spark::host {
 

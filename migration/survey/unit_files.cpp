@@ -1,4 +1,4 @@
-#include "migration/unit_files.hpp"
+#include "migration/survey/unit_files.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,12 +1,12 @@
-#include "migration/connect_units.hpp"
+#include "migration/survey/connect_units.hpp"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 
 #include "base/text.hpp"
-#include "migration/unit_files.hpp"
-#include "migration/words.hpp"
+#include "migration/survey/unit_files.hpp"
+#include "migration/survey/words.hpp"
 
 namespace spark::host {
 namespace {

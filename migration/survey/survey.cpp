@@ -1,10 +1,10 @@
-#include "migration/survey.hpp"
+#include "migration/survey/survey.hpp"
 
 #include <algorithm>
 #include <filesystem>
 
 #include "base/text.hpp"
-#include "migration/nvme_cli_files.hpp"
+#include "migration/survey/nvme_cli_files.hpp"
 
 namespace spark::host {
 namespace {

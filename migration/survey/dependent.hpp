@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "migration/fstab.hpp"
+#include "migration/survey/fstab.hpp"
 
 namespace spark::host {
 

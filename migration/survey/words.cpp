@@ -1,4 +1,4 @@
-#include "migration/words.hpp"
+#include "migration/survey/words.hpp"
 
 #include <algorithm>
 #include <cctype>

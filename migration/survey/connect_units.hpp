@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "migration/connect_command.hpp"
+#include "migration/survey/connect_command.hpp"
 
 namespace spark::host {
 

@@ -1,4 +1,4 @@
-#include "migration/connect_command.hpp"
+#include "migration/survey/connect_command.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "migration/fabric_devices.hpp"
+#include "migration/survey/fabric_devices.hpp"
 
 #include <algorithm>
 #include <array>

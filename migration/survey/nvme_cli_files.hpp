@@ -7,7 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/result.hpp"
-#include "migration/connect_command.hpp"
+#include "migration/survey/connect_command.hpp"
 
 namespace spark::host {
 

@@ -1,4 +1,4 @@
-#include "migration/dependent.hpp"
+#include "migration/survey/dependent.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "migration/fstab.hpp"
+#include "migration/survey/fstab.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
-#include "migration/words.hpp"
+#include "migration/survey/words.hpp"
 #include "nvmetcp/names.hpp"
 
 namespace spark::host {

@@ -1,4 +1,4 @@
-#include "migration/mount_units.hpp"
+#include "migration/survey/mount_units.hpp"
 
 namespace spark::host {
 
