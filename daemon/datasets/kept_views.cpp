@@ -90,7 +90,10 @@ std::optional<Outcome> KeptViews::outcome(const Task& task, const StageRequest& 
 }
 
 void KeptViews::use(const Task& task, const std::string& lease) {
-  if (const auto view = kept_.find(task.view); view != kept_.end()) view->second.leases.insert(lease);
+  const auto view = kept_.find(task.view);
+  if (view == kept_.end()) return;
+  view->second.leases.insert(lease);
+  view->second.task->is_read = true;
 }
 
 void KeptViews::changed() {
@@ -159,6 +162,7 @@ void KeptViews::resume(const std::vector<live::Views::Earlier>& earlier) {
     Kept view = kept_for(one, is_newest);
     const TaskPtr task = view.task;
     task->view = one.number;
+    task->is_read = true;
     begin(std::move(view));
     if (!task->ended) launch(context_.executor, "staging " + one.dataset, attempts_.run(task));
   }

@@ -123,6 +123,7 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
     const bool is_live = !folder.empty() && phase != "stalled";
     not_ready(name, is_live ? "live" : named ? phase : "copying");
     if (rows[name]["path"].is_null() && !folder.empty()) show_live(rows[name], task->progress, folder);
+    if (phase == "queued" && !folder.empty()) rows[name]["reason"] = "its copying waits for its turn";
     if (const std::string failed = views.reason_of(task->view); !failed.empty())
       rows[name]["reason"] = failed;
     if (const auto reason = get_string(task->progress, "reason")) rows[name]["reason"] = *reason;

@@ -178,6 +178,7 @@ void Attempts::note_progress(Task& task, std::uint64_t view, const json::object&
   } else if (must_yield(task, now)) {
     ++task.yields;
     log::warning("staging " + printable(task.dataset.name) + " is slow, so other copies go first");
+    turns_.give_back(task);  // also with a live view
     task.begin_again();
   } else if (now - attempt.last_moved > context_.timings.stalled) {
     task.show_stalled("no byte moved for " + format_duration(now - attempt.last_moved));

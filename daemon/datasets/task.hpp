@@ -36,6 +36,9 @@ struct Slot {
   std::string drive;  // see SourcePlace
   SlotKind kind = SlotKind::Full;
   uid_t user = 0;
+  // With a live view: no copy of its drive waits for it. It waits for those that have none, unless jobs read
+  // it.
+  bool is_live = false, is_read = false;
   auto operator<=>(const Slot&) const = default;
 };
 
@@ -72,6 +75,7 @@ struct Task {
   bool accepts_source = false;  // also if it became empty, or is on another file system
   bool allow_dirty = false;     // its volume may be written by another host meanwhile
   std::uint64_t view = 0;       // number of its live view; 0: none
+  bool is_read = false;         // a job has a view of it
   json::object progress;
   std::optional<Outcome> ended;
   unsigned users = 0;
