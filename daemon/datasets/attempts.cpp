@@ -83,7 +83,7 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
 }
 
 bool Attempts::is_live(const Task& task) const {
-  return task.view != 0 && views_.problem_of(task.view).empty();
+  return task.view != 0 && !task.is_one_file && views_.problem_of(task.view).empty();
 }
 
 Slot Attempts::slot_for(const Task& task, const SourcePlace& source) const {

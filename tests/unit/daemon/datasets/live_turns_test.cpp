@@ -8,7 +8,8 @@
 namespace spark::datasets {
 namespace {
 
-// Each copy notes its beginning, and waits for the file `go-NAME`, or `fail-NAME`.
+// Each copy notes its beginning, and waits for the file `go-NAME`, `fail-NAME` or `ends-NAME`; its walk while
+// there is `walks-NAME`.
 class LiveTurnsTest : public LiveTest {
  protected:
   LiveTurnsTest() {
@@ -16,10 +17,22 @@ class LiveTurnsTest : public LiveTest {
         "stage",
         note_request("stages.log") +
             "name=$(printf '%s' \"$request\" | sed 's/.*\"dataset\":\"\\([^\"]*\\)\",\"path\".*/\\1/'); "
-            "echo $name >> begun; "
+            "echo $name >> begun; while [ -e walks-$name ]; do sleep 0.02; done; "
             "case $request in *'\"view\":'*) echo '{\"progress\": {\"readable\": true}}';; esac; " +
             std::string(kBegun) + "; while [ ! -e go-$name ]; do if [ -e fail-$name ]; then rm fail-$name; " +
-            kTrouble + "; exit; fi; sleep 0.02; done; " + staged());
+            kTrouble +
+            "; exit; fi; if [ -e ends-$name ]; then echo '{\"error\": {\"kind\": \"no_space\", "
+            "\"what\": \"it is full\", \"hint\": \"\"}}'; exit; fi; sleep 0.02; done; " +
+            staged());
+  }
+  std::shared_ptr<Job> stage_both_now() {
+    StageRequest request;
+    request.datasets = {"imagenet", "models"};
+    request.now = true;
+    request.lease = std::chrono::hours(1);
+    auto job = datasets->requests().stage(std::move(request));
+    EXPECT_TRUE(job);
+    return *job;
   }
   void add(const std::string& name, const std::string& drive) {
     config::Dataset dataset;
@@ -47,15 +60,39 @@ class LiveTurnsTest : public LiveTest {
 
 TEST_F(LiveTurnsTest, AJobOfSeveralLiveDatasetsBeginsBeforeAnyIsComplete) {
   start_empty();
-  StageRequest request;
-  request.datasets = {"imagenet", "models"};
-  request.now = true;
-  request.lease = std::chrono::hours(1);
-  const auto job = *datasets->requests().stage(std::move(request));
+  const auto job = stage_both_now();
   ASSERT_TRUE(ends(job));
   EXPECT_EQ(kind_of(job), "done");
   EXPECT_EQ(begun("imagenet") + begun("models"), 2) << "from one drive";
   EXPECT_EQ(state_of("models"), "live");
+}
+
+TEST_F(LiveTurnsTest, AJobGetsTheCopyOfOneThatIsCompleteBeforeTheOtherCanBeRead) {
+  touch("walks-models");
+  start_empty();
+  const auto job = stage_both_now();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "live"; }));
+  touch("go-imagenet");
+  ASSERT_TRUE(run_until(context, [&] { return datasets->stages().size() == 1; }));
+  EXPECT_TRUE(job->is_running());
+  std::filesystem::remove(worker.folder() / "walks-models");
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(get_string(dataset_of(job), "state"), "ready");
+  EXPECT_EQ(get_string(dataset_of(job), "path"), "/c/1");
+  EXPECT_EQ(leased_generation(), 1U);
+}
+
+TEST_F(LiveTurnsTest, AJobGetsNoViewThatHasFailedBeforeTheOtherCanBeRead) {
+  touch("walks-models");
+  start_empty();
+  const auto job = stage_both_now();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "live"; }));
+  touch("ends-imagenet");
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "failed"; }));
+  std::filesystem::remove(worker.folder() / "walks-models");
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(kind_of(job), "no_space");
+  EXPECT_EQ(leased_generation(), 99U) << "none";
 }
 
 // What is copied without a view goes on beside one, else it might wait for all that follow.
