@@ -75,8 +75,7 @@ image:  ## the container image, of Debian 13, in build/image (root): make image 
 # In a build of its own, quicker to make: without Slurm's plugin and the Kubernetes driver, and less optimised.
 demo:  ## a target and a host in virtual machines: discover, mount, stage, verify, measure
 	tools/setup.sh demo
-	cmake --preset demo
-	cmake --build --preset demo
+	@$(PYTHON) tests/vm/prepare.py 6.1 & prepared=$$!; cmake --preset demo && cmake --build --preset demo && wait $$prepared
 	SPARK_VM_BUILD=build/demo $(PYTHON) tests/vm/demo.py
 
 bench-staging:  ## spark-stage copy beside cp, rsync and others (root, 16 GiB, half an hour); ARGS=--help tells more

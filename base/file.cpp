@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include <cerrno>
 
@@ -88,6 +89,21 @@ Result<std::string> fresh_uuid(const SystemRoot& root) {
   return read_line_file(root / "proc/sys/kernel/random/uuid");
 }
 
+std::string boot_id(const SystemRoot& root) {
+  return read_line_file(root / "proc/sys/kernel/random/boot_id").value_or("");
+}
+
+std::string host_name() {
+  char name[256] = "";
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+std::string kernel_release() {
+  utsname names{};
+  ::uname(&names);
+  return names.release;
+}
+
 Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {
   std::filesystem::path temporary = path;
   temporary += "." + std::to_string(::getpid()) + ".new";
@@ -107,13 +123,28 @@ Result<> write_file_atomically(const std::filesystem::path& path, std::string_vi
   return {};
 }
 
-std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder) {
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder, std::error_code& error) {
   std::vector<std::filesystem::path> entries;
-  std::error_code error;
   std::filesystem::directory_iterator entry(folder, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
     entries.push_back(entry->path());
   return entries;
+}
+
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return list_folder(folder, ignored);
+}
+
+std::vector<std::string> names_in_folder(const std::filesystem::path& folder, std::error_code& error) {
+  std::vector<std::string> names;
+  for (const std::filesystem::path& entry : list_folder(folder, error)) names.push_back(entry.filename());
+  return names;
+}
+
+std::vector<std::string> names_in_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return names_in_folder(folder, ignored);
 }
 
 Result<> flush_folder(const std::filesystem::path& folder) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,12 @@ Result<std::filesystem::path> absolute_path(const std::filesystem::path& path);
 // A new one at every call, from the kernel's random numbers; lower case.
 Result<std::string> fresh_uuid(const SystemRoot& root);
 
+// Of this start of the kernel; empty: unknown.
+std::string boot_id(const SystemRoot& root);
+// As `uname -n` and `uname -r` say.
+std::string host_name();
+std::string kernel_release();
+
 // 0, or the errno of the write that failed.
 int write_all(int fd, std::string_view text);
 
@@ -67,8 +74,12 @@ int write_all(int fd, std::string_view text);
 Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content,
                                unsigned mode = 0644);
 
-// What is in the folder; nothing if it can't be listed.
+// What is in the folder, in the order of the file system: all that came before an error, which only the
+// caller's `error` tells.
 std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder);
+std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder, std::error_code& error);
+std::vector<std::string> names_in_folder(const std::filesystem::path& folder);
+std::vector<std::string> names_in_folder(const std::filesystem::path& folder, std::error_code& error);
 
 // Makes the names in it durable.
 Result<> flush_folder(const std::filesystem::path& folder);

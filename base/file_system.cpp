@@ -27,6 +27,10 @@ bool is_device_claimed(const std::filesystem::path& device) {
   return true;
 }
 
+bool is_same_file(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 std::filesystem::path held_path(const UniqueFd& folder) {
   return std::string(kHeldPrefix) + std::to_string(folder.get());
 }

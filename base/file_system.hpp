@@ -2,6 +2,8 @@
 // link in their place meanwhile.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -16,6 +18,9 @@ Result<> flush_file_system(const std::filesystem::path& path);
 
 // By a mount in any namespace, swap, or an exclusive open; also of a partition.
 bool is_device_claimed(const std::filesystem::path& device);
+
+// Of the same file or folder, under whatever name.
+bool is_same_file(const struct stat& a, const struct stat& b);
 
 inline constexpr std::string_view kHeldPrefix = "/proc/self/fd/";
 

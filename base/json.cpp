@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text.hpp"
+
 namespace spark {
 namespace {
 
@@ -87,22 +89,34 @@ std::string get_text(const json::object& object, std::string_view key) {
   return get_string(object, key).value_or("");
 }
 
+const json::array& get_list(const json::object& object, std::string_view key) {
+  static const json::array kNone;
+  const json::array* array = get_array(object, key);
+  return array == nullptr ? kNone : *array;
+}
+
+std::string get_shown(const json::object& object, std::string_view key) {
+  return printable(get_text(object, key));
+}
+
 std::vector<std::string> get_strings(const json::object& object, std::string_view key) {
   std::vector<std::string> texts;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if (const json::string* text = (*array)[i].if_string()) texts.emplace_back(text->data(), text->size());
-  }
+  for (const json::value& value : get_list(object, key))
+    if (const json::string* text = value.if_string()) texts.emplace_back(text->data(), text->size());
+  return texts;
+}
+
+std::vector<std::string> get_printable(const json::object& object, std::string_view key) {
+  std::vector<std::string> texts = get_strings(object, key);
+  for (std::string& text : texts) text = printable(text);
   return texts;
 }
 
 std::vector<std::reference_wrapper<const json::object>> objects_in(const json::object& object,
                                                                    std::string_view key) {
   std::vector<std::reference_wrapper<const json::object>> objects;
-  const json::array* array = get_array(object, key);
-  for (std::size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if (const json::object* one = (*array)[i].if_object()) objects.emplace_back(*one);
-  }
+  for (const json::value& value : get_list(object, key))
+    if (const json::object* one = value.if_object()) objects.emplace_back(*one);
   return objects;
 }
 

@@ -21,15 +21,21 @@ Result<json::object> parse_json_object(std::string_view text);
 
 // A member, or no value if it is absent or of another type.
 std::optional<std::string> get_string(const json::object& object, std::string_view key);
-std::string get_text(const json::object& object, std::string_view key);  // a string; empty instead of none
+std::string get_text(const json::object& object, std::string_view key);   // a string; empty instead of none
+std::string get_shown(const json::object& object, std::string_view key);  // the same, printable()
 std::optional<std::int64_t> get_int(const json::object& object, std::string_view key);
 std::uint64_t get_count(const json::object& object, std::string_view key);  // 0 instead of none, or of less
 std::optional<double> get_double(const json::object& object, std::string_view key);
 std::optional<bool> get_bool(const json::object& object, std::string_view key);
 const json::object* get_object(const json::object& object, std::string_view key);
 const json::array* get_array(const json::object& object, std::string_view key);
+// An empty array instead of none. It is part of `object`.
+const json::array& get_list(const json::object& object, std::string_view key);
+const json::array& get_list(const json::object&& object, std::string_view key) = delete;
 // The strings in an array; none if it is absent.
 std::vector<std::string> get_strings(const json::object& object, std::string_view key);
+// As get_strings, each as printable() shows it.
+std::vector<std::string> get_printable(const json::object& object, std::string_view key);
 // The objects in an array, without what else is in it; none if it is absent. They are parts of `object`.
 std::vector<std::reference_wrapper<const json::object>> objects_in(const json::object& object,
                                                                    std::string_view key);

@@ -15,6 +15,7 @@ namespace spark {
 std::string_view trim(std::string_view text);
 std::string lower(std::string_view text);  // ASCII alone
 std::vector<std::string> split(std::string_view text, char separator);
+std::string environment(const char* name);  // of this process; empty also if it is not set
 std::string join(std::span<const std::string> parts, std::string_view separator);
 // "a, b and 3 more": at most so many are named.
 std::string join_first(std::span<const std::string> parts, std::size_t most,
@@ -28,6 +29,20 @@ std::optional<Number> parse_number(std::string_view text, How... how) {
   const auto [parsed, error] = std::from_chars(text.data(), end, number, how...);
   return error == std::errc() && parsed == end ? std::optional(number) : std::nullopt;
 }
+
+// The number at the start of the text, whatever follows it.
+template <class Number>
+std::optional<Number> leading_number(std::string_view text) {
+  Number number{};
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+// With \ooo decoded, as the kernel's mount table and fstab write a space, a tab or a backslash.
+std::string decode_octal(std::string_view text);
+
+// Of whole names: "/a/b" is below "/a", "/ab" is not. Nothing but "/" itself is at or below "/".
+bool is_at_or_below(std::string_view path, std::string_view folder);
 
 // A name from outside (file, NQN, address) made safe for a terminal, a log and JSON: control characters and
 // bytes that are not UTF-8 become \xNN. Printable UTF-8 stays unchanged.

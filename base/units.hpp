@@ -18,7 +18,7 @@ inline constexpr Bytes kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB, kTiB
 constexpr Bytes round_down(Bytes value, Bytes to) {
   return value - value % to;
 }
-constexpr Bytes round_up(Bytes value, Bytes to) {
+constexpr Bytes rounded_up(Bytes value, Bytes to) {
   return round_down(value + to - 1, to);
 }
 

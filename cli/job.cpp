@@ -103,8 +103,8 @@ tl::unexpected<Error> cancel(Context& context, const Job& job) {
 
 // "job 7 (stage imagenet)"
 std::string in_words(const Job& job) {
-  return "job " + printable(job.id) + " (" + printable(get_text(job.answer, "verb")) + " " +
-         printable(get_text(job.answer, "subject")) + ")";
+  return "job " + printable(job.id) + " (" + get_shown(job.answer, "verb") + " " +
+         get_shown(job.answer, "subject") + ")";
 }
 
 }  // namespace

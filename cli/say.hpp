@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/json.hpp"
 #include "cli/context.hpp"
 #include "cli/view/text.hpp"
 

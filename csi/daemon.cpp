@@ -28,14 +28,9 @@ Wanted wanted_of(const Publication& publication) {
 
 // A dataset without a list of namespaces is open to all of them; an output without a list is open to none.
 Result<> check_namespace(const Publication& publication, const json::object& entry) {
-  const json::array* namespaces = get_array(entry, "namespaces");
-  if (namespaces == nullptr && !publication.is_output()) return {};
-  for (const json::value& one : namespaces == nullptr ? json::array() : *namespaces) {
-    const json::string* name = one.if_string();
-    const std::string_view allowed =
-        name == nullptr ? std::string_view() : std::string_view(name->data(), name->size());
+  if (get_array(entry, "namespaces") == nullptr && !publication.is_output()) return {};
+  for (const std::string& allowed : get_strings(entry, "namespaces"))
     if (!allowed.empty() && allowed == publication.pod_namespace) return {};
-  }
   const Wanted wanted = wanted_of(publication);
   const std::string what = wanted.kind + (" " + printable(wanted.name));
   if (publication.pod_namespace.empty()) {

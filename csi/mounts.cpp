@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/access/named_path.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/table.hpp"
 
@@ -84,8 +85,7 @@ Result<> KernelMounter::mount(const std::filesystem::path& folder, const std::fi
 bool KernelMounter::is_same(const std::filesystem::path& folder, const std::filesystem::path& target) {
   struct stat one {
   }, other{};
-  return ::stat(folder.c_str(), &one) == 0 && ::stat(target.c_str(), &other) == 0 &&
-         one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+  return ::stat(folder.c_str(), &one) == 0 && ::stat(target.c_str(), &other) == 0 && is_same_file(one, other);
 }
 
 Result<> KernelMounter::unmount(const std::filesystem::path& target) {

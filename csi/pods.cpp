@@ -20,10 +20,7 @@ constexpr std::size_t kMostData = 64 << 10;
 // Lists a folder that may be deleted meanwhile.
 Result<std::vector<std::filesystem::path>> entries_of(const std::filesystem::path& folder) {
   std::error_code error;
-  std::vector<std::filesystem::path> entries;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-    entries.push_back(entry->path());
+  std::vector<std::filesystem::path> entries = list_folder(folder, error);
   if (error) return fail_errno(error.value(), "listing " + printable(folder.native()));
   return entries;
 }

@@ -10,10 +10,6 @@
 namespace spark::host {
 namespace {
 
-bool is_at_or_below(const std::string& path, const std::string& mount) {
-  return path == mount || path.starts_with(mount + "/");
-}
-
 // "lowerdir=/a:/b" of an overlay, "/a:/b" of mergerfs.
 bool names_folder(std::string text, const std::string& mount) {
   std::ranges::replace(text, '=', ':');

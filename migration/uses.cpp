@@ -11,7 +11,7 @@ namespace {
 void add_swaps(const SystemRoot& root, std::vector<Use>& uses) {
   const auto text = read_file(root / "proc/swaps");
   for (const std::string& line : split(text.value_or(""), '\n')) {
-    const std::string path = mounts::decode_octal(line.substr(0, line.find_first_of(" \t")));
+    const std::string path = decode_octal(line.substr(0, line.find_first_of(" \t")));
     if (!path.starts_with('/') || path.starts_with("/dev/")) continue;
     uses.push_back({"a swap file", path, "/proc/swaps", {path}, "swapoff", path});
   }

@@ -45,7 +45,7 @@ std::vector<std::string> fstab_columns(std::string_view line) {
   std::vector<std::string> columns;
   for (line = trim(line); !line.empty(); line = trim(line)) {
     const std::size_t end = std::min(line.find_first_of(kSpace), line.size());
-    columns.push_back(mounts::decode_octal(line.substr(0, end)));
+    columns.push_back(decode_octal(line.substr(0, end)));
     line.remove_prefix(end);
   }
   return columns;

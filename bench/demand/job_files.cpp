@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.hpp"
+
 namespace spark::bench {
 namespace {
 
@@ -15,8 +17,7 @@ constexpr std::array kSystemFolders = {"/usr", "/lib", "/lib64", "/bin",  "/sbin
                                        "/sys", "/dev", "/run",   "/snap", "/boot", "/opt"};
 
 bool is_below(const std::string& path, const std::string& folder) {
-  return folder == "/" ||
-         (path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/'));
+  return folder == "/" || is_at_or_below(path, folder);
 }
 
 }  // namespace

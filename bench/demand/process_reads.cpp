@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -28,12 +29,6 @@ std::optional<std::uint64_t> field(std::string_view text, std::string_view name)
   return std::nullopt;
 }
 
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const fs::path& entry : list_folder(folder)) names.push_back(entry.filename().string());
-  return names;
-}
-
 struct Child {
   pid_t pid;
   std::string name;
@@ -42,7 +37,7 @@ struct Child {
 // Children by parent, of every process.
 std::multimap<pid_t, Child> all_processes(const SystemRoot& root) {
   std::multimap<pid_t, Child> children;
-  for (const std::string& name : names_in(root / "proc")) {
+  for (const std::string& name : names_in_folder(root / "proc")) {
     const auto pid = parse_number<pid_t>(name);
     if (!pid) continue;
     const auto stat = read_file(root / ("proc/" + name + "/stat"));
@@ -68,7 +63,7 @@ bool is_direct(std::string_view fdinfo) {
 }
 
 void add_files(const fs::path& process, pid_t pid, ProcessReads& reads) {
-  for (const std::string& name : names_in(process / "fd")) {
+  for (const std::string& name : names_in_folder(process / "fd")) {
     const auto fd = parse_number<int>(name);
     std::error_code error;
     const fs::path target = fs::read_symlink(process / "fd" / name, error);

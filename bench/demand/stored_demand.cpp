@@ -1,21 +1,16 @@
 #include "bench/demand/stored_demand.hpp"
 
-#include <cmath>
 #include <cstdio>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "bench/record/record.hpp"
 
 namespace spark::bench {
 namespace {
 
 constexpr double kWaitingALot = 0.1;
 constexpr const char* kSchema = "spark-stage-demand/1";
-
-double number_in(const json::object& object, std::string_view key) {
-  const double number = get_double(object, key).value_or(0);
-  return std::isfinite(number) && number > 0 ? std::min(number, 1e18) : 0;
-}
 
 ReadOrder order_from(const std::string& word) {
   for (const ReadOrder order : {ReadOrder::Sequential, ReadOrder::Random}) {
@@ -103,23 +98,20 @@ Result<std::optional<StoredDemand>> load_demand(const std::filesystem::path& run
   if (!object) return fail_with(object.error(), doing);
   StoredDemand demand;
   demand.measured = parse_rfc3339(get_text(*object, "measured")).value_or(WallTime{});
-  demand.command = printable(get_text(*object, "command"));
-  demand.dataset = printable(get_text(*object, "dataset"));
-  if (const json::array* staged = get_array(*object, "staged")) {
-    for (const json::value& variable : *staged)
-      if (variable.is_string()) demand.staged.push_back(printable(std::string_view(variable.get_string())));
-  }
+  demand.command = get_shown(*object, "command");
+  demand.dataset = get_shown(*object, "dataset");
+  demand.staged = get_printable(*object, "staged");
   JobReads& reads = demand.reads;
-  reads.rate = {number_in(*object, "bytes_per_second"),
-                {number_in(*object, "low_95"), number_in(*object, "high_95")}};
-  reads.bytes = static_cast<Bytes>(number_in(*object, "bytes"));
-  reads.seconds = number_in(*object, "seconds");
-  reads.files = static_cast<std::uint64_t>(number_in(*object, "files_seen"));
-  reads.mean_file = static_cast<Bytes>(number_in(*object, "mean_file_bytes"));
+  reads.rate = {read_amount(*object, "bytes_per_second"),
+                {read_amount(*object, "low_95"), read_amount(*object, "high_95")}};
+  reads.bytes = static_cast<Bytes>(read_amount(*object, "bytes"));
+  reads.seconds = read_amount(*object, "seconds");
+  reads.files = static_cast<std::uint64_t>(read_amount(*object, "files_seen"));
+  reads.mean_file = static_cast<Bytes>(read_amount(*object, "mean_file_bytes"));
   reads.order = order_from(get_text(*object, "read_order"));
   reads.counted_at_storage = get_bool(*object, "counted_at_storage").value_or(false);
   reads.may_lack_reads = get_bool(*object, "may_lack_reads").value_or(reads.counted_at_storage);
-  demand.waiting_share = number_in(*object, "waiting_share");
+  demand.waiting_share = read_amount(*object, "waiting_share");
   demand.is_cache_known = get_bool(*object, "page_cache_known").value_or(true);
   if (get_text(*object, "schema") != kSchema || reads.rate.value <= 0) {
     return fail(Errc::Invalid, doing + ": it is no measurement of a demand",

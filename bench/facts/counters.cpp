@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {

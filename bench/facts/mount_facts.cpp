@@ -15,21 +15,6 @@ struct Line {
   MountFacts facts;
 };
 
-// mountinfo writes blank, tab, newline and backslash as \ooo.
-std::string unescape(std::string_view field) {
-  std::string plain;
-  for (std::size_t i = 0; i < field.size(); ++i) {
-    const auto is_octal = [&](std::size_t at) { return field[at] >= '0' && field[at] <= '7'; };
-    if (field[i] == '\\' && i + 3 < field.size() && is_octal(i + 1) && is_octal(i + 2) && is_octal(i + 3)) {
-      plain += static_cast<char>((field[i + 1] - '0') * 64 + (field[i + 2] - '0') * 8 + (field[i + 3] - '0'));
-      i += 3;
-    } else {
-      plain += field[i];
-    }
-  }
-  return plain;
-}
-
 // Mount options first, then the superblock options that are not among them.
 std::string all_options(const std::string& of_mount, const std::string& of_super) {
   std::vector<std::string> options = split(of_mount, ',');
@@ -48,17 +33,15 @@ std::optional<Line> parse_line(std::string_view text) {
   if (dash - fields.begin() < 6 || fields.end() - dash < 4) return std::nullopt;
   Line line;
   line.device = fields[2];
-  line.facts.mount_point = unescape(fields[4]);
-  line.facts.type = unescape(dash[1]);
-  line.facts.source = unescape(dash[2]);
-  line.facts.options = all_options(unescape(fields[5]), unescape(dash[3]));
+  line.facts.mount_point = decode_octal(fields[4]);
+  line.facts.type = decode_octal(dash[1]);
+  line.facts.source = decode_octal(dash[2]);
+  line.facts.options = all_options(decode_octal(fields[5]), decode_octal(dash[3]));
   return line;
 }
 
 bool holds(std::string_view mount_point, std::string_view path) {
-  if (mount_point == "/") return true;
-  return path.starts_with(mount_point) &&
-         (path.size() == mount_point.size() || path[mount_point.size()] == '/');
+  return mount_point == "/" || is_at_or_below(path, mount_point);
 }
 
 }  // namespace

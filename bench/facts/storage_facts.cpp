@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <regex>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -29,8 +30,7 @@ constexpr std::array kControllerSettings = {
 };
 
 std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const fs::path& entry : list_folder(folder)) names.push_back(entry.filename().string());
+  std::vector<std::string> names = names_in_folder(folder);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/file.hpp"
+
 namespace spark::bench {
 namespace {
 

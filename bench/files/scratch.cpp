@@ -33,10 +33,6 @@ std::uint64_t start_ticks_of(pid_t pid) {
   return fields.size() > 20 ? parse_number<std::uint64_t>(fields[20]).value_or(0) : 0;
 }
 
-std::string boot_id() {
-  return read_line_file("/proc/sys/kernel/random/boot_id").value_or("unknown");
-}
-
 std::string pid_namespace() {
   std::error_code error;
   const fs::path link = fs::read_symlink("/proc/self/ns/pid", error);
@@ -104,11 +100,11 @@ bool is_leftover(const std::string& folder, std::int64_t changed, std::int64_t n
 }  // namespace
 
 Owner this_process(std::int64_t expires) {
-  return {::getpid(), start_ticks_of(::getpid()), boot_id(), pid_namespace(), expires};
+  return {::getpid(), start_ticks_of(::getpid()), boot_id(SystemRoot{}), pid_namespace(), expires};
 }
 
 bool is_over(const Owner& owner, std::int64_t now) {
-  if (owner.boot_id == boot_id() && owner.pid_namespace == pid_namespace()) {
+  if (owner.boot_id == boot_id(SystemRoot{}) && owner.pid_namespace == pid_namespace()) {
     return start_ticks_of(owner.pid) != owner.start_ticks;
   }
   return now > owner.expires;
@@ -163,10 +159,9 @@ Result<> remove_scratch(const std::string& folder) {
 
 std::vector<std::string> sweep_leftovers(const std::string& path, std::int64_t now) {
   std::vector<std::string> sentences;
-  std::error_code error;
-  for (fs::directory_iterator entry(path, error), last; !error && entry != last; entry.increment(error)) {
-    const std::string folder = entry->path().string();
-    if (!entry->path().filename().string().starts_with(kScratchPrefix)) continue;
+  for (const fs::path& entry : list_folder(path)) {
+    const std::string folder = entry.string();
+    if (!entry.filename().string().starts_with(kScratchPrefix)) continue;
     struct stat status {};
     if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
     if (status.st_uid != ::geteuid()) continue;

@@ -44,13 +44,8 @@ std::string words_of_error(std::int64_t number) {
 
 // The first error reported by a job of the object; 0 if there is none.
 std::int64_t job_error(const json::object& fio) {
-  const json::array* jobs = get_array(fio, "jobs");
-  if (jobs == nullptr) return 0;
-  for (const json::value& job : *jobs) {
-    if (!job.is_object()) continue;
-    const std::int64_t error = get_int(job.get_object(), "error").value_or(0);
-    if (error != 0) return error;
-  }
+  for (const json::object& job : objects_in(fio, "jobs"))
+    if (const std::int64_t error = get_int(job, "error").value_or(0); error != 0) return error;
   return 0;
 }
 
@@ -109,11 +104,7 @@ void FioStream::take(char c, std::vector<json::object>& done) {
 
 FioCounters counters_of(const json::object& fio, Direction direction) {
   FioCounters counters;
-  const json::array* jobs = get_array(fio, "jobs");
-  if (jobs == nullptr) return counters;
-  for (const json::value& job : *jobs) {
-    if (!job.is_object()) continue;
-    const json::object& fields = job.get_object();
+  for (const json::object& fields : objects_in(fio, "jobs")) {
     // job_runtime is the sum over the threads of a group (ms), unlike `runtime`.
     const double thread_seconds = get_double(fields, "job_runtime").value_or(0) / 1000;
     const double cpu_percent =

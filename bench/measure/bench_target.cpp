@@ -158,12 +158,8 @@ void BenchTarget::read_facts(const SystemRoot& root) {
 }
 
 void BenchTarget::take_answer(const json::object& answer) {
-  if (const json::array* notes = get_array(answer, "notes")) {
-    for (const json::value& note : *notes) record.notes.emplace_back(note.as_string());
-  }
-  const json::array* files = get_array(answer, "files");
-  if (files == nullptr) return;
-  for (const json::value& file : *files) {
+  for (const json::value& note : get_list(answer, "notes")) record.notes.emplace_back(note.as_string());
+  for (const json::value& file : get_list(answer, "files")) {
     record.files.push_back({get_text(file.as_object(), "path"), get_count(file.as_object(), "bytes")});
   }
 }

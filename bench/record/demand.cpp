@@ -46,15 +46,8 @@ constexpr std::array kCheckpoints = {
 }  // namespace
 
 const char* to_string(ReadOrder order) {
-  switch (order) {
-    case ReadOrder::Sequential:
-      return "sequential";
-    case ReadOrder::Random:
-      return "random";
-    case ReadOrder::Unknown:
-      break;
-  }
-  return "unknown";
+  static constexpr const char* kWords[] = {"unknown", "sequential", "random"};
+  return kWords[static_cast<std::size_t>(order)];
 }
 
 Bytes checkpoint_like(const std::string& job) {

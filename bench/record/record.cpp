@@ -59,15 +59,8 @@ void add_cpu(Summary& summary, const Record& record, const std::vector<const Cel
 }  // namespace
 
 const char* to_string(CellStatus status) {
-  switch (status) {
-    case CellStatus::Valid:
-      return "valid";
-    case CellStatus::Invalid:
-      return "invalid";
-    case CellStatus::NotMeasured:
-      return "not_measured";
-  }
-  return "not_measured";
+  static constexpr const char* kWords[] = {"valid", "invalid", "not_measured"};
+  return kWords[static_cast<std::size_t>(status)];
 }
 
 Bytes mean_dataset_file(const AskedFor& asked) {
@@ -123,14 +116,7 @@ Summary summarize(const Record& record, const std::string& path, const std::stri
 }
 
 PairedComparison compare_summaries(const Summary& a, const Summary& b) {
-  std::vector<double> of_a, of_b;
-  for (const auto& [round, value] : a.headline) {
-    const auto other = b.headline.find(round);
-    if (other == b.headline.end()) continue;
-    of_a.push_back(value);
-    of_b.push_back(other->second);
-  }
-  return compare_pairs(of_a, of_b);
+  return compare_rounds(a.headline, b.headline);
 }
 
 Bytes mean_small_file(const PathRecord& path) {

@@ -139,6 +139,8 @@ struct Record {
 
 // Invalid if it is no record, or one of another schema. Its values may be implausible but are safe to show.
 Result<Record> record_from_json(const json::object& object);
+// One of its numbers; 0 for anything that is no finite number above 0.
+double read_amount(const json::object& object, std::string_view key);
 
 // One path in one scenario over all rounds except the warm-up.
 struct Summary {

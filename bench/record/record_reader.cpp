@@ -1,7 +1,6 @@
 // Reads a record field by field. A missing field, or one of another type, keeps its default, so that a record
 // of an interrupted or older run of the same schema is shown as far as possible.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/text.hpp"
@@ -9,10 +8,6 @@
 
 namespace spark::bench {
 namespace {
-
-std::string text_of(const json::object& object, std::string_view key) {
-  return printable(get_text(object, key));
-}
 
 std::uint64_t count_of(const json::object& object, std::string_view key) {
   const json::value* value = object.if_contains(key);
@@ -23,12 +18,6 @@ std::uint64_t count_of(const json::object& object, std::string_view key) {
 
 unsigned small_count_of(const json::object& object, std::string_view key) {
   return static_cast<unsigned>(std::min<std::uint64_t>(count_of(object, key), 1'000'000'000));
-}
-
-// Not negative, and small enough that sums and products of several values stay finite.
-double number_of(const json::object& object, std::string_view key) {
-  const double number = get_double(object, key).value_or(0);
-  return std::isfinite(number) && number > 0 ? std::min(number, 1e18) : 0;
 }
 
 std::optional<Bytes> optional_bytes(const json::object& object, std::string_view key) {
@@ -43,29 +32,13 @@ const json::object& object_in(const json::object& object, std::string_view key) 
   return found == nullptr ? empty : *found;
 }
 
-std::vector<std::string> texts_of(const json::object& object, std::string_view key) {
-  std::vector<std::string> texts;
-  const json::array* array = get_array(object, key);
-  if (array == nullptr) return texts;
-  for (const json::value& value : *array) {
-    if (value.is_string()) texts.push_back(printable(std::string_view(value.get_string())));
-  }
-  return texts;
-}
-
-template <class Number>
-Number parsed(std::string_view text) {
-  Number number{};
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
 Bins bins_of(const json::object& object) {
   Bins bins;
   for (const auto& [key, value] : object) {
     const auto count = count_of(object, {key.data(), key.size()});
     if (count > 0)
-      bins[parsed<std::uint64_t>({key.data(), key.size()})] = std::min<std::uint64_t>(count, 1ULL << 50);
+      bins[leading_number<std::uint64_t>({key.data(), key.size()}).value_or(0)] =
+          std::min<std::uint64_t>(count, 1ULL << 50);
   }
   return bins;
 }
@@ -76,16 +49,16 @@ class FieldReader {
   static constexpr bool kWrites = false;
   explicit FieldReader(const json::object& from) : from_(from) {}
 
-  void operator()(const char* key, std::string& to) const { to = text_of(from_, key); }
+  void operator()(const char* key, std::string& to) const { to = get_shown(from_, key); }
   void operator()(const char* key, std::uint64_t& to) const { to = count_of(from_, key); }
   void operator()(const char* key, unsigned& to) const { to = small_count_of(from_, key); }
-  void operator()(const char* key, double& to) const { to = number_of(from_, key); }
+  void operator()(const char* key, double& to) const { to = read_amount(from_, key); }
   void operator()(const char* key, bool& to) const { to = get_bool(from_, key).value_or(false); }
   void operator()(const char* key, std::optional<Bytes>& to) const { to = optional_bytes(from_, key); }
-  void operator()(const char* key, std::vector<std::string>& to) const { to = texts_of(from_, key); }
+  void operator()(const char* key, std::vector<std::string>& to) const { to = get_printable(from_, key); }
   void operator()(const char* key, Bins& to) const { to = bins_of(object_in(from_, key)); }
   void operator()(const char* key, WallTime& to) const {
-    to = parse_rfc3339(text_of(from_, key)).value_or(WallTime{});
+    to = parse_rfc3339(get_shown(from_, key)).value_or(WallTime{});
   }
   void operator()(const char* key, std::chrono::seconds& to) const {
     to = std::chrono::seconds(small_count_of(from_, key));
@@ -107,11 +80,8 @@ class FieldReader {
   }
   template <Listed T>
   void operator()(const char* key, std::vector<T>& to) const {
-    const json::array* array = get_array(from_, key);
-    for (std::size_t at = 0; array != nullptr && at < array->size(); ++at) {
-      if (const json::object* one = (*array)[at].if_object())
-        Fields<T>::visit(to.emplace_back(), FieldReader(*one));
-    }
+    for (const json::object& one : objects_in(from_, key))
+      Fields<T>::visit(to.emplace_back(), FieldReader(one));
   }
   void object(const char* key, const auto& more) const { more(FieldReader(object_in(from_, key))); }
   template <class T>
@@ -120,14 +90,16 @@ class FieldReader {
   }
   template <class Enum>
   void choice(const char* key, Enum& to, std::initializer_list<Enum> values) const {
-    const std::string word = text_of(from_, key);
+    const std::string word = get_shown(from_, key);
     const auto* found = std::ranges::find_if(values, [&](Enum one) { return word == to_string(one); });
     to = found == values.end() ? *values.begin() : *found;
   }
   void either(const char* key, bool& to, const char* yes, const char* /*no*/) const {
-    to = text_of(from_, key) == yes;
+    to = get_shown(from_, key) == yes;
   }
-  void text(const char* key, std::uint64_t& to) const { to = parsed<std::uint64_t>(text_of(from_, key)); }
+  void text(const char* key, std::uint64_t& to) const {
+    to = leading_number<std::uint64_t>(get_shown(from_, key)).value_or(0);
+  }
   template <class T>
   void derived(const char* /*key*/, T /*value*/) const {}
 
@@ -137,8 +109,14 @@ class FieldReader {
 
 }  // namespace
 
+// Not negative, and small enough that sums and products of several values stay finite.
+double read_amount(const json::object& object, std::string_view key) {
+  const double number = get_double(object, key).value_or(0);
+  return std::isfinite(number) && number > 0 ? std::min(number, 1e18) : 0;
+}
+
 Result<Record> record_from_json(const json::object& object) {
-  const std::string schema = printable(get_text(object, "schema"));
+  const std::string schema = get_shown(object, "schema");
   if (schema != kRecordSchema) {
     if (schema.starts_with("spark-stage-bench/")) {
       return fail(Errc::Invalid,

@@ -74,15 +74,8 @@ bool is_loading(std::string_view id) {
 }
 
 const char* to_string(Cache cache) {
-  switch (cache) {
-    case Cache::Direct:
-      return "direct";
-    case Cache::Cold:
-      return "cold";
-    case Cache::Warm:
-      return "warm";
-  }
-  return "direct";
+  static constexpr const char* kWords[] = {"direct", "cold", "warm"};
+  return kWords[static_cast<std::size_t>(cache)];
 }
 
 }  // namespace spark::bench

@@ -88,4 +88,15 @@ PairedComparison compare_pairs(const std::vector<double>& a, const std::vector<d
   return comparison;
 }
 
+PairedComparison compare_rounds(const std::map<unsigned, double>& a, const std::map<unsigned, double>& b) {
+  std::vector<double> of_a, of_b;
+  for (const auto& [round, value] : a) {
+    const auto other = b.find(round);
+    if (other == b.end()) continue;
+    of_a.push_back(value);
+    of_b.push_back(other->second);
+  }
+  return compare_pairs(of_a, of_b);
+}
+
 }  // namespace spark::bench

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -50,5 +51,7 @@ struct PairedComparison {
 // A difference is clear if the interval excludes 1 and the ratio differs from 1 by at least 3 %. TooFewRounds
 // for fewer than three pairs or a value that is not positive.
 PairedComparison compare_pairs(const std::vector<double>& a, const std::vector<double>& b);
+// The same for the values of the rounds that both have.
+PairedComparison compare_rounds(const std::map<unsigned, double>& a, const std::map<unsigned, double>& b);
 
 }  // namespace spark::bench

@@ -47,17 +47,8 @@ std::string difference_words(const ComparedRow& row) {
 }
 
 const char* difference_word(Difference difference) {
-  switch (difference) {
-    case Difference::TooFewRounds:
-      return "too_few_rounds";
-    case Difference::NoClearDifference:
-      return "no_clear_difference";
-    case Difference::Higher:
-      return "faster";
-    case Difference::Lower:
-      return "slower";
-  }
-  return "";
+  static constexpr const char* kWords[] = {"too_few_rounds", "no_clear_difference", "faster", "slower"};
+  return kWords[static_cast<std::size_t>(difference)];
 }
 
 ComparedValue value_of(const Summary& summary, const ScenarioRecord& scenario) {

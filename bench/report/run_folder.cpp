@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -15,11 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestRecord = 256 << 20;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 Result<Record> read_record(const fs::path& file) {
   const std::string doing = "reading the record " + printable(file.string());
@@ -46,9 +40,9 @@ std::vector<std::string> ids_in(const fs::path& runs) {
 
 fs::path default_runs_folder(bool is_root) {
   if (is_root) return "/var/lib/spark-stage/bench";
-  const std::string state = variable("XDG_STATE_HOME");
+  const std::string state = environment("XDG_STATE_HOME");
   if (state.starts_with('/')) return fs::path(state) / "spark-stage/bench";
-  const std::string home = variable("HOME");
+  const std::string home = environment("HOME");
   return fs::path(home.empty() ? "." : home) / ".local/state/spark-stage/bench";
 }
 

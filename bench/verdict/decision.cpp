@@ -64,17 +64,6 @@ std::optional<Way> quickest(const std::vector<Way>& ways, bool staged) {
   return found == ways.end() ? std::nullopt : std::optional(*found);
 }
 
-PairedComparison compare_ways(const Way& direct, const Way& staged) {
-  std::vector<double> of_direct, of_staged;
-  for (const auto& [round, seconds] : direct.rounds) {
-    const auto other = staged.rounds.find(round);
-    if (other == staged.rounds.end()) continue;
-    of_direct.push_back(seconds);
-    of_staged.push_back(other->second);
-  }
-  return compare_pairs(of_direct, of_staged);
-}
-
 Advice advice_of(const Decision& decision) {
   if (!decision.direct) return Advice::NotDecided;
   if (!decision.has_room) return Advice::TrainDirectly;
@@ -165,7 +154,7 @@ Decision decide(const Question& question, const std::vector<Source>& sources,
   decision.staged = quickest(decision.ways, true);
   decision.direct = quickest(decision.ways, false);
   if (decision.staged && decision.direct) {
-    decision.difference = compare_ways(*decision.direct, *decision.staged);
+    decision.difference = compare_rounds(decision.direct->rounds, decision.staged->rounds);
     for (const Source& source : sources) {
       if (source.name == decision.staged->source)
         decision.meanwhile = stage_meanwhile(question, source, *local);

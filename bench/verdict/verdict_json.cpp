@@ -17,17 +17,9 @@ json::value value_of(const std::optional<double>& number) {
 }
 
 const char* to_string(Advice advice) {
-  switch (advice) {
-    case Advice::StageFirst:
-      return "stage_first";
-    case Advice::TrainDirectly:
-      return "train_directly";
-    case Advice::NoClearDifference:
-      return "no_clear_difference";
-    case Advice::NotDecided:
-      return "not_decided";
-  }
-  return "not_decided";
+  static constexpr const char* kWords[] = {"not_decided", "stage_first", "train_directly",
+                                           "no_clear_difference"};
+  return kWords[static_cast<std::size_t>(advice)];
 }
 
 json::value difference_object(const PairedComparison& difference) {

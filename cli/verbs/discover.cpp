@@ -19,15 +19,8 @@ struct DiscoverOptions {
 };
 
 const char* to_string(nvmetcp::SubsystemKind kind) {
-  switch (kind) {
-    case nvmetcp::SubsystemKind::Io:
-      return "io";
-    case nvmetcp::SubsystemKind::Discovery:
-      return "discovery";
-    case nvmetcp::SubsystemKind::Referral:
-      return "referral";
-  }
-  return "unknown";
+  static constexpr const char* kWords[] = {"io", "discovery", "referral"};
+  return kWords[static_cast<std::size_t>(kind)];
 }
 
 json::object to_json(const nvmetcp::DiscoveryLog& log, const nvmetcp::Portal& portal,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/file.hpp"
 #include "base/network/nics.hpp"
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
@@ -95,10 +96,8 @@ Result<> replace_text(const std::filesystem::path& file, const std::string& befo
 
 // By which the other hosts know it.
 std::string own_name() {
-  char name[256] = "";
-  const bool is_known = ::gethostname(name, sizeof name - 1) == 0;
-  const std::string first = std::string(name).substr(0, std::string(name).find('.'));
-  return is_known && config::is_name(first) ? first + "=" : "";
+  const std::string name = host_name(), first = name.substr(0, name.find('.'));
+  return config::is_name(first) ? first + "=" : "";
 }
 
 std::string words_of(const std::string& name, const nvmetcp::Portal& address) {

@@ -1,10 +1,10 @@
 #include "cli/verbs/this_host.hpp"
 
 #include <sys/timex.h>
-#include <sys/utsname.h>
 
 #include <thread>
 
+#include "base/file.hpp"
 #include "cli/client/api.hpp"
 #include "cli/client/bounded_call.hpp"
 #include "cli/say.hpp"
@@ -24,11 +24,6 @@ namespace {
 constexpr std::int64_t kUnknownLink = 1'250'000'000;  // bytes per second, as the daemon assumes
 constexpr std::chrono::milliseconds kConnect{2'000};
 constexpr Duration kOneLook{5'000};  // of one look at a drive, a device or the name service
-
-std::string kernel_release() {
-  utsname names{};
-  return ::uname(&names) == 0 ? names.release : "of this host";
-}
 
 bool clock_is_synchronised() {
   timex asked{};  // modes = 0: nothing is set

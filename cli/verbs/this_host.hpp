@@ -3,6 +3,7 @@
 
 #include "cli/context.hpp"
 #include "doctor/checks/host.hpp"
+#include "doctor/checks/report.hpp"
 #include "doctor/network/links.hpp"
 
 namespace spark::cli {

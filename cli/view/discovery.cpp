@@ -14,10 +14,6 @@
 namespace spark::cli {
 namespace {
 
-std::string text_of(const json::object& object, std::string_view key) {
-  return printable(get_text(object, key));
-}
-
 std::string portal_of(const json::object& object) {
   return to_string(nvmetcp::Portal{get_text(object, "address"),
                                    static_cast<std::uint16_t>(get_int(object, "port").value_or(0))});
@@ -27,8 +23,8 @@ std::string portal_of(const json::object& object) {
 std::map<std::string, std::set<std::string>> usable_subsystems(const json::object& discovery) {
   std::map<std::string, std::set<std::string>> portals;
   for (const json::object& entry : objects_in(discovery, "entries")) {
-    if (text_of(entry, "kind") != "io" || text_of(entry, "transport") != "tcp") continue;
-    portals[text_of(entry, "nqn")].insert(portal_of(entry));
+    if (get_shown(entry, "kind") != "io" || get_shown(entry, "transport") != "tcp") continue;
+    portals[get_shown(entry, "nqn")].insert(portal_of(entry));
   }
   return portals;
 }
@@ -52,7 +48,7 @@ void print_discovery(std::ostream& out, const Terminal& terminal, const json::ob
   const json::object* target = get_object(discovery, "target");
   const std::string where = target != nullptr ? portal_of(*target) : "the target";
   const json::object* host = get_object(discovery, "host");
-  const std::string who = host != nullptr ? text_of(*host, "nqn") : "this host";
+  const std::string who = host != nullptr ? get_shown(*host, "nqn") : "this host";
   const auto line = [&](const std::string& words) { return sentence(words, terminal.columns, terminal.out); };
   const auto entries = objects_in(discovery, "entries");
   if (entries.empty()) {
@@ -62,14 +58,14 @@ void print_discovery(std::ostream& out, const Terminal& terminal, const json::ob
     Table table({"ADDRESS", "TRANSPORT", "KIND", "SUBSYSTEM"}, {kSubsystemColumn});
     for (const json::object& entry : entries) {
       table.add({{portal_of(entry)},
-                 {text_of(entry, "transport")},
-                 {text_of(entry, "kind")},
-                 {text_of(entry, "nqn")}});
+                 {get_shown(entry, "transport")},
+                 {get_shown(entry, "kind")},
+                 {get_shown(entry, "nqn")}});
     }
     table.print(out, terminal);
     out << line("\nOffered to " + who);
   }
-  for (const std::string& why : get_strings(discovery, "ignored")) out << line("ignored: " + printable(why));
+  for (const std::string& why : get_printable(discovery, "ignored")) out << line("ignored: " + why);
 }
 
 std::string discovery_as_config(const json::object& discovery, WallTime now) {
@@ -78,13 +74,13 @@ std::string discovery_as_config(const json::object& discovery, WallTime now) {
   const json::object* host = get_object(discovery, "host");
   if (target == nullptr) target = &nothing;
   if (host == nullptr) host = &nothing;
-  std::string yaml = "# Made by `spark-stage discover " + text_of(*target, "address") + " --yaml` at " +
-                     rfc3339(now) +
-                     ".\n# Put it into /etc/spark-stage/spark-stage.yaml, then: spark-stage config check\n"
-                     "# The target knows this host as " +
-                     text_of(*host, "nqn") + "\nversion: 1\ntargets:\n  target:   # any name\n    address: " +
-                     config::yaml_word(text_of(*target, "address")) +
-                     "\n    port: " + std::to_string(get_int(*target, "port").value_or(4420)) + "\n";
+  std::string yaml =
+      "# Made by `spark-stage discover " + get_shown(*target, "address") + " --yaml` at " + rfc3339(now) +
+      ".\n# Put it into /etc/spark-stage/spark-stage.yaml, then: spark-stage config check\n"
+      "# The target knows this host as " +
+      get_shown(*host, "nqn") + "\nversion: 1\ntargets:\n  target:   # any name\n    address: " +
+      config::yaml_word(get_shown(*target, "address")) +
+      "\n    port: " + std::to_string(get_int(*target, "port").value_or(4420)) + "\n";
   const auto subsystems = usable_subsystems(discovery);
   if (subsystems.empty()) {
     return yaml +

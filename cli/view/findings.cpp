@@ -21,14 +21,10 @@ void print_finding(std::ostream& out, const Terminal& terminal, std::size_t widt
 }
 
 // "fine   kernel 6.17, libnvme, clock", and sentences, "target rose: …", on a line each.
-void print_words(std::ostream& out, std::size_t width, const std::string& title, const json::array* words) {
+void print_words(std::ostream& out, std::size_t width, const std::string& title,
+                 const std::vector<std::string>& words) {
   std::vector<std::string> all, lines;
-  for (std::size_t i = 0; words != nullptr && i < words->size(); ++i) {
-    const json::string* word = (*words)[i].if_string();
-    if (word == nullptr) continue;
-    const bool tells = std::string_view(*word).find(": ") != std::string_view::npos;
-    (tells ? lines : all).emplace_back(word->data(), word->size());
-  }
+  for (const std::string& word : words) (word.find(": ") != word.npos ? lines : all).push_back(word);
   if (!all.empty()) lines.insert(lines.begin(), join(all, ", "));
   std::string indent = lines.empty() ? "" : title + std::string(kIndent - title.size(), ' ');
   for (const std::string& line : lines) {
@@ -47,8 +43,8 @@ void print_findings(std::ostream& out, const Terminal& terminal, const json::obj
       print_finding(out, terminal, width, finding);
     if (!findings->empty()) out << "\n";
   }
-  print_words(out, width, "fine", get_array(report, "fine"));
-  print_words(out, width, "not", get_array(report, "unknown"));
+  print_words(out, width, "fine", get_strings(report, "fine"));
+  print_words(out, width, "not", get_strings(report, "unknown"));
   if (wrong == 0 && notes == 0) {
     out << "Nothing is wrong.\n";
   } else {

@@ -14,7 +14,7 @@ constexpr std::size_t kHashOfCopy = 5;
 
 // "eth1 (25.0 GB/s)"; empty: not known.
 std::string link_in_words(const json::object& host) {
-  std::string words = printable(get_text(host, "interface"));
+  std::string words = get_shown(host, "interface");
   const Bytes link = get_count(host, "link_bytes_per_second");
   if (link > 0) words += " (" + format_rate(static_cast<double>(link)) + ")";
   return words;

@@ -47,7 +47,7 @@ const StateWords& words_of(std::string_view state) {
 // The notes under a volume's row; empty: none.
 std::string reason_of(const json::object& volume) {
   const std::string state = get_text(volume, "state");
-  std::string reason = printable(get_text(volume, "reason"));
+  std::string reason = get_shown(volume, "reason");
   if (!reason.empty()) return reason;
   if (state == "down") {
     const json::object* down = get_object(volume, "down");
@@ -105,14 +105,11 @@ void print_offers(std::ostream& out, const Terminal& terminal, const json::array
   bool has_title = false;
   for (const json::value& value : targets) {
     const json::object* target = value.if_object();
-    const json::array* offered = target == nullptr ? nullptr : get_array(*target, "offered");
-    if (offered == nullptr) continue;
+    if (target == nullptr) continue;
     std::vector<std::string> names;
-    for (const json::value& one : *offered) {
-      const json::object* subsystem = one.if_object();
-      if (subsystem != nullptr && !get_bool(*subsystem, "configured").value_or(true))
-        names.push_back(shorten(cell_of(*subsystem, "subsystem"), kWidestName));
-    }
+    for (const json::object& subsystem : objects_in(*target, "offered"))
+      if (!get_bool(subsystem, "configured").value_or(true))
+        names.push_back(shorten(cell_of(subsystem, "subsystem"), kWidestName));
     if (names.empty()) continue;
     if (!std::exchange(has_title, true))
       out << "\n" << coloured("OFFERED, NOT CONFIGURED", Colour::Faint, terminal.colour) << "\n";
@@ -121,22 +118,16 @@ void print_offers(std::ostream& out, const Terminal& terminal, const json::array
   }
 }
 
-std::vector<std::string> texts_in(const json::object& object, std::string_view key) {
-  std::vector<std::string> all = get_strings(object, key);
-  for (std::string& text : all) text = printable(text);
-  return all;
-}
-
 // A dataset that is being staged: a progress object of docs/api.md, with the jobs that want it.
 void print_stage(std::ostream& out, const Terminal& terminal, const json::object& stage) {
   Progress progress = progress_from_json(stage);
   if (progress.dataset.empty()) progress.dataset = "-";
   if (progress.phase.empty()) progress.phase = "queued";
   std::string words = progress_in_words(progress, Eta(), {});
-  const std::vector<std::string> ids = texts_in(stage, "jobs");
+  const std::vector<std::string> ids = get_printable(stage, "jobs");
   std::vector<std::string> notes;
   if (!ids.empty()) notes.push_back((ids.size() == 1 ? "job " : "jobs ") + join(ids, ", "));
-  if (const auto wanted_by = texts_in(stage, "wanted_by"); !wanted_by.empty())
+  if (const auto wanted_by = get_printable(stage, "wanted_by"); !wanted_by.empty())
     notes.push_back("for " + join(wanted_by, ", "));
   if (!notes.empty()) words += " (" + join(notes, "; ") + ")";
   out << sentence(words, terminal.columns, terminal.out);
@@ -165,13 +156,11 @@ void print_outputs(std::ostream& out, const Terminal& terminal, const json::arra
 // "in memory: llama 135 GB, imagenet about 3.4 GB; …"; empty if no copy holds much.
 std::string memory_in_words(const json::object& memory) {
   std::vector<std::string> held;
-  const json::array* datasets = get_array(memory, "datasets");
-  for (const json::value& value : datasets == nullptr ? json::array() : *datasets) {
-    const json::object* one = value.if_object();
-    const Bytes bytes = one == nullptr ? 0 : get_count(*one, "bytes");
+  for (const json::object& one : objects_in(memory, "datasets")) {
+    const Bytes bytes = get_count(one, "bytes");
     if (bytes < kMiB) continue;
-    const bool is_estimate = get_bool(*one, "estimated").value_or(false);
-    held.push_back(cell_of(*one, "name") + (is_estimate ? " about " : " ") + format_bytes(bytes));
+    const bool is_estimate = get_bool(one, "estimated").value_or(false);
+    held.push_back(cell_of(one, "name") + (is_estimate ? " about " : " ") + format_bytes(bytes));
   }
   if (held.empty()) return "";
   const bool is_freed = get_string(memory, "page_cache") == "drop";

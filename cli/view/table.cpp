@@ -11,19 +11,8 @@ namespace {
 constexpr std::size_t kGap = 2, kNoteIndent = 4, kPlainWidth = 80, kNarrowest = 12;
 
 const char* escape_of(Colour colour) {
-  switch (colour) {
-    case Colour::Green:
-      return "\x1b[32m";
-    case Colour::Yellow:
-      return "\x1b[33m";
-    case Colour::Red:
-      return "\x1b[31m";
-    case Colour::Faint:
-      return "\x1b[2m";
-    case Colour::None:
-      break;
-  }
-  return "";
+  static constexpr const char* kEscapes[] = {"", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[2m"};
+  return kEscapes[static_cast<std::size_t>(colour)];
 }
 
 // Returns the part of `excess` that is left when all of the columns are at their narrowest.
@@ -41,7 +30,7 @@ std::size_t shrink(std::vector<std::size_t>& widths, const std::vector<std::size
 }  // namespace
 
 std::string cell_of(const json::object& object, std::string_view key) {
-  const std::string text = printable(get_text(object, key));
+  const std::string text = get_shown(object, key);
   return text.empty() ? "-" : text;
 }
 

@@ -2,10 +2,8 @@
 
 #include <getopt.h>
 #include <sys/un.h>
-#include <unistd.h>
 
-#include <cstdlib>
-
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/client/client.hpp"
 #include "csi/publication.hpp"
@@ -14,16 +12,6 @@ namespace spark::csi {
 namespace {
 
 constexpr char kHint[] = "see spark-stage-csi --help";
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-std::string host_name() {
-  char name[256] = "";
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
 
 Result<> check(const Options& options) {
   if (options.node_id.empty() || options.node_id.size() > 256)

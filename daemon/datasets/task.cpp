@@ -12,9 +12,8 @@ namespace spark::datasets {
 namespace {
 
 void log_eviction(const Task& task, const json::object& evicted) {
-  log::info("dataset " + printable(get_text(evicted, "name")) + " (" +
-            format_bytes(get_count(evicted, "bytes")) + ") was evicted to make room for " +
-            printable(task.dataset.name));
+  log::info("dataset " + get_shown(evicted, "name") + " (" + format_bytes(get_count(evicted, "bytes")) +
+            ") was evicted to make room for " + printable(task.dataset.name));
 }
 
 }  // namespace

@@ -25,10 +25,6 @@ std::set<std::string> configured_of(const config::Config& config, const std::str
   return subsystems;
 }
 
-json::value text_or_null(const std::string& text) {
-  return or_null(printable(text));
-}
-
 }  // namespace
 
 WatchSet::WatchSet(asio::any_io_executor executor, MakeActions make_actions, const Clock& clock,
@@ -98,8 +94,8 @@ json::array WatchSet::to_json(const config::Config& config) const {
         {"name", printable(name)},
         {"address", printable(portal.address)},
         {"port", portal.port},
-        {"controller", text_or_null(status.controller)},
-        {"reason", text_or_null(status.reason)},
+        {"controller", or_null(printable(status.controller))},
+        {"reason", or_null(printable(status.reason))},
         {"asked_at", status.asked_at ? json::value(rfc3339(*status.asked_at)) : json::value(nullptr)},
         {"offered", std::move(offered)}});
   }

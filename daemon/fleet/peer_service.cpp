@@ -87,7 +87,7 @@ json::array PeerService::adopted() const {
   const auto known = objects_in(adopter_.last(), "adopted");
   json::array shown;
   for (const json::object& folder : objects_in(adopter_.request(), "adopted")) {
-    const std::string name = printable(get_text(folder, "dataset"));
+    const std::string name = get_shown(folder, "dataset");
     json::object one{{"name", name}, {"state", "changing"}, {"reason", "it has not been looked at yet"}};
     if (shown.size() < known.size()) one = known[shown.size()];
     if (const json::object* offer = offer_of(server_.last(), name)) {
@@ -118,8 +118,7 @@ asio::awaitable<Result<json::object>> PeerService::compare(json::array own) {
   workers::Joined::Ask ask = [this] { return ask_peers(); };
   const auto asked = co_await asks_.answer("peers", std::move(ask));
   if (!asked) co_return fail(asked.error());
-  const json::array* peers = get_array(*asked, "peers");
-  co_return compare_datasets(own, peers == nullptr ? json::array{} : *peers);
+  co_return compare_datasets(own, get_list(*asked, "peers"));
 }
 
 json::value PeerService::status() const {

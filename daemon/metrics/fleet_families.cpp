@@ -15,7 +15,7 @@ double number_of(const json::object& object, std::string_view key) {
 std::map<std::string, json::object> by_name(const json::object& fleet, std::string_view key) {
   std::map<std::string, json::object> all;
   for (const json::object& one : objects_in(fleet, key)) {
-    json::object& sum = all[printable(get_text(one, "name"))];
+    json::object& sum = all[get_shown(one, "name")];
     for (const char* figure : {"bytes", "failures"})
       sum[figure] = get_int(sum, figure).value_or(0) + get_int(one, figure).value_or(0);
     sum["answers"] = get_bool(one, "answers").value_or(false);

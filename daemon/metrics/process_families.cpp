@@ -1,7 +1,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <iterator>
 
 #include "base/text.hpp"
@@ -9,13 +8,6 @@
 
 namespace spark::metrics {
 namespace {
-
-std::optional<double> to_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end == text.data()) return std::nullopt;
-  return value;
-}
 
 void add(Page& page, const char* name, const char* help, Kind kind, std::optional<double> value) {
   Family family{name, help, kind, {}};
@@ -33,7 +25,7 @@ class Stat {
     if (name_end != std::string::npos) fields_ = split(std::string_view(*text).substr(name_end + 2), ' ');
   }
   std::optional<double> field(std::size_t number) const {
-    return number - 3 < fields_.size() ? to_number(fields_[number - 3]) : std::nullopt;
+    return number - 3 < fields_.size() ? leading_number<double>(fields_[number - 3]) : std::nullopt;
   }
 
  private:
@@ -49,7 +41,7 @@ std::optional<double> boot_time(const SystemRoot& root) {
   const auto text = read_file(root / "proc/stat");
   if (!text) return std::nullopt;
   for (const std::string& line : split(*text, '\n')) {
-    if (line.starts_with("btime ")) return to_number(std::string_view(line).substr(6));
+    if (line.starts_with("btime ")) return leading_number<double>(std::string_view(line).substr(6));
   }
   return std::nullopt;
 }

@@ -49,22 +49,6 @@ std::optional<Mount> parse_line(std::string_view line) {
 
 }  // namespace
 
-std::string decode_octal(std::string_view text) {
-  const auto octal = [](char c) { return c >= '0' && c <= '7'; };
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool escaped = text[i] == '\\' && i + 3 < text.size() && text[i + 1] <= '3' && octal(text[i + 1]) &&
-                         octal(text[i + 2]) && octal(text[i + 3]);
-    if (!escaped) {
-      plain += text[i];
-      continue;
-    }
-    plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-    i += 3;
-  }
-  return plain;
-}
-
 std::vector<Mount> parse_mount_table(std::string_view text) {
   std::vector<Mount> table;
   while (!text.empty()) {

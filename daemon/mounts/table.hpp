@@ -37,9 +37,6 @@ inline json::object to_json(const MountNumbers& numbers) {
   return {{"id", numbers.id}, {"device", numbers.device}};
 }
 
-// With \ooo decoded, as the kernel's table and fstab write a space, a tab or a backslash.
-std::string decode_octal(std::string_view text);
-
 // Bounded: more than 100,000 lines is an error (a runaway mount loop must not take the daemon down).
 Result<std::vector<Mount>> read_mount_table(const SystemRoot& root);
 

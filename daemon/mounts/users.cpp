@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace spark::mounts {
@@ -18,15 +19,11 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostNamed = 8;
 
-bool is_below(const std::string& path, const std::string& folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
 // The kernel generates the link's text from memory; it accesses no file system.
 bool links_into(const fs::path& link, const Mount& mount) {
   std::error_code error;
   const fs::path place = fs::read_symlink(link, error);
-  return !error && is_below(place.native(), mount.target.native());
+  return !error && is_at_or_below(place.native(), mount.target.native());
 }
 
 // By mount ID: this also finds deleted files, and excludes files of a mount below or above.
@@ -99,14 +96,14 @@ void add_kernel_users(const SystemRoot& root, const Mount& mount, std::vector<Us
   const auto add_paths = [&](const fs::path& list, const std::string& what) {
     for (const std::string& line : split(read_file(list).value_or(""), '\n')) {
       const std::string path = line.substr(0, line.find_first_of(" \t"));
-      if (is_below(path, mount.target.native())) users.push_back({0, "", what + " " + printable(path)});
+      if (is_at_or_below(path, mount.target.native())) users.push_back({0, "", what + " " + printable(path)});
     }
   };
   add_paths(root / "proc/fs/nfsd/exports", "the NFS export");
   add_paths(root / "proc/swaps", "the swap file");
   for (const fs::path& device : list_folder(root / "sys/block")) {
     const auto file = read_line_file(device / "loop/backing_file");
-    if (file && is_below(*file, mount.target.native()))
+    if (file && is_at_or_below(*file, mount.target.native()))
       users.push_back({0, "", "the loop device of " + printable(*file)});
   }
 }

@@ -99,7 +99,7 @@ Result<> read_job(datasets::StageRequest& wanted, const Request& request) {
   wanted.nodes = fleet::expand_node_list(get_text(*job, "nodes"));
   // A pod and its volume survive a reboot.
   if (!wanted.job.has_processes()) return {};
-  wanted.job.boot = staging::boot_id(SystemRoot{});
+  wanted.job.boot = boot_id(SystemRoot{});
   return read_processes(wanted.job, *job);
 }
 

@@ -108,7 +108,7 @@ Answer post_up(const DaemonParts& daemon, const Request& request) {
 
 Answer post_down(const DaemonParts& daemon, const Request& request) {
   constexpr std::size_t kLongestName = 64;
-  std::string by = printable(get_text(request.body, "by")).substr(0, kLongestName);
+  std::string by = get_shown(request.body, "by").substr(0, kLongestName);
   if (by.empty()) by = "uid " + std::to_string(request.caller.uid);
   const bool is_forced = get_bool(request.body, "force").value_or(false);
   const auto on_down = is_forced ? volumes::OnDown::Force : volumes::OnDown::Disconnect;

@@ -8,10 +8,6 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-json::value text_or_null(const std::string& text) {
-  return or_null(printable(text));
-}
-
 json::array outages_of(const History& history) {
   json::array outages;
   for (const Outage& outage : history.outages()) {
@@ -20,7 +16,7 @@ json::array outages_of(const History& history) {
         {"ended", outage.ended ? json::value(rfc3339(*outage.ended)) : json::value(nullptr)},
         {"seconds",
          outage.ended ? json::value(Seconds(*outage.ended - outage.began).count()) : json::value(nullptr)},
-        {"reason", text_or_null(outage.reason)},
+        {"reason", or_null(printable(outage.reason))},
         {"healed_by", outage.healer ? json::value(to_string(*outage.healer)) : json::value(nullptr)}});
   }
   return outages;
@@ -30,19 +26,19 @@ json::value fence_of(const config::Volume& volume, const Status& status) {
   if (!volume.nvme || volume.access != config::Access::Exclusive) return nullptr;
   return json::object{{"reservation", status.fence.reservation},
                       {"mmp", status.mounted().has_mmp},
-                      {"held_by", text_or_null(status.fence.held_by)}};
+                      {"held_by", or_null(printable(status.fence.held_by))}};
 }
 
 json::value published_of(const std::optional<mounts::Published>& published) {
   if (!published) return nullptr;
   return json::object{{"generation", published->generation},
-                      {"host", text_or_null(published->host)},
-                      {"at", text_or_null(published->at)}};
+                      {"host", or_null(printable(published->host))},
+                      {"at", or_null(printable(published->at))}};
 }
 
 json::value taken_down_of(const std::optional<Intent>& taken_down) {
   if (!taken_down) return nullptr;
-  return json::object{{"since", rfc3339(taken_down->since)}, {"by", text_or_null(taken_down->by)}};
+  return json::object{{"since", rfc3339(taken_down->since)}, {"by", or_null(printable(taken_down->by))}};
 }
 
 json::value drives_of(const std::optional<DriveStatus>& drives) {
@@ -61,29 +57,9 @@ json::value drives_of(const std::optional<DriveStatus>& drives) {
 }  // namespace
 
 const char* to_string(State state) {
-  switch (state) {
-    case State::Waiting:
-      return "waiting";
-    case State::Connecting:
-      return "connecting";
-    case State::Mounting:
-      return "mounting";
-    case State::Ready:
-      return "ready";
-    case State::Stalled:
-      return "stalled";
-    case State::Lost:
-      return "lost";
-    case State::Recovering:
-      return "recovering";
-    case State::Refused:
-      return "refused";
-    case State::Leaving:
-      return "leaving";
-    case State::Down:
-      return "down";
-  }
-  return "unknown";
+  static constexpr const char* kWords[] = {"waiting", "connecting", "mounting", "ready",   "stalled",
+                                           "lost",    "recovering", "refused",  "leaving", "down"};
+  return kWords[static_cast<std::size_t>(state)];
 }
 
 const MountedFacts& Status::mounted() const {
@@ -137,28 +113,28 @@ std::string bare_mount_point(const config::Volume& volume, const mounts::Guard& 
 json::object to_json(const config::Volume& volume, const Status& status) {
   json::array paths;
   for (const PathStatus& path : status.paths) {
-    paths.push_back(json::object{{"controller", text_or_null(path.controller)},
+    paths.push_back(json::object{{"controller", or_null(printable(path.controller))},
                                  {"address", printable(path.address)},
                                  {"state", path.state},
-                                 {"reason", text_or_null(path.reason)},
-                                 {"owner", text_or_null(path.owner)}});
+                                 {"reason", or_null(printable(path.reason))},
+                                 {"owner", or_null(printable(path.owner))}});
   }
   json::array warnings;
   for (const std::string& warning : all_warnings(status)) warnings.emplace_back(printable(warning));
   return {{"name", volume.name},
           {"kind", volume.nfs ? "nfs" : "nvme-tcp"},
           {"state", to_string(status.state)},
-          {"reason", text_or_null(status.reason)},
+          {"reason", or_null(printable(status.reason))},
           {"since", rfc3339(status.since)},
           {"down", taken_down_of(status.taken_down)},
           {"next_attempt",
            status.next_attempt ? json::value(rfc3339(*status.next_attempt)) : json::value(nullptr)},
           {"mount", printable(volume.mount.native())},
           {"access", volume.access == config::Access::Exclusive ? "exclusive" : "read-only"},
-          {"device", text_or_null(status.device)},
-          {"filesystem", json::object{{"type", text_or_null(status.filesystem_type)},
-                                      {"uuid", text_or_null(status.filesystem_uuid)}}},
-          {"subsystem", volume.nvme ? text_or_null(volume.nvme->subsystem) : json::value(nullptr)},
+          {"device", or_null(printable(status.device))},
+          {"filesystem", json::object{{"type", or_null(printable(status.filesystem_type))},
+                                      {"uuid", or_null(printable(status.filesystem_uuid))}}},
+          {"subsystem", volume.nvme ? or_null(printable(volume.nvme->subsystem)) : json::value(nullptr)},
           {"namespace", volume.nvme ? json::value(volume.nvme->nsid) : json::value(nullptr)},
           {"fence", fence_of(volume, status)},
           {"foreign_writes", status.mounted().foreign_writes},

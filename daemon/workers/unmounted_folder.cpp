@@ -8,13 +8,7 @@
 #include "base/text.hpp"
 
 namespace spark::workers {
-namespace {
-
-bool is_at_or_below(const std::string& path, const std::string& folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::filesystem::path unmounted_on_the_way(std::string_view fstab, const std::vector<mounts::Mount>& table,
                                            const std::filesystem::path& path) {
@@ -24,15 +18,16 @@ std::filesystem::path unmounted_on_the_way(std::string_view fstab, const std::ve
     std::istringstream columns(line);
     std::string source, point, type, options;
     columns >> source >> point >> type >> options;
-    point = mounts::decode_octal(point);
+    point = decode_octal(point);
     while (point.ends_with('/')) point.pop_back();
-    const bool is_ours = is_at_or_below(path, point) || is_at_or_below(real, point);
+    const bool is_ours = is_at_or_below(path.native(), point) || is_at_or_below(real.native(), point);
     if (source.starts_with('#') || !point.starts_with('/') || !is_ours) continue;
     if (mounts::has_option(options, "noauto")) continue;
     const std::filesystem::path there = std::filesystem::canonical(point, error);
     if (error) return point;
     const bool has_another = std::ranges::any_of(table, [&](const mounts::Mount& one) {
-      return one.target != there && is_at_or_below(one.target, there) && is_at_or_below(real, one.target);
+      return one.target != there && is_at_or_below(one.target.native(), there.native()) &&
+             is_at_or_below(real.native(), one.target.native());
     });  // a mount deeper on the way
     if (!has_another && mounts::mounted_at(table, there) == nullptr) return point;
   }

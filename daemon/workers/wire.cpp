@@ -1,13 +1,14 @@
 #include "daemon/workers/wire.hpp"
 
+#include "daemon/workers/messages.hpp"
+
+namespace spark::config {
+
+SPARK_MESSAGE(Amount, (bytes, percent));
+
+}  // namespace spark::config
+
 namespace spark::workers {
-namespace {
-
-json::object portal_to_json(const nvmetcp::Portal& portal) {
-  return {{"address", portal.address}, {"port", portal.port}};
-}
-
-}  // namespace
 
 json::object to_json(Change change) {
   return {{"done", change == Change::Done}};
@@ -29,23 +30,21 @@ Result<mounts::Unmount> unmount_from_string(std::string_view word) {
 }
 
 json::object to_json(const config::CacheSettings& settings, const std::string& state_dir) {
-  const auto amount = [](const config::Amount& one) {
-    return json::object{{"bytes", one.bytes}, {"percent", one.percent}};
-  };
-  return {{"path", settings.path.native()},        {"state_dir", state_dir},
-          {"capacity", amount(settings.capacity)}, {"keep_free", amount(settings.keep_free)},
-          {"threads", settings.engine.threads},    {"depth", settings.engine.depth},
-          {"chunk", settings.engine.chunk},        {"options", json::value_from(settings.options)}};
+  return {{"path", settings.path.native()},
+          {"state_dir", state_dir},
+          {"capacity", to_message(settings.capacity)},
+          {"keep_free", to_message(settings.keep_free)},
+          {"threads", settings.engine.threads},
+          {"depth", settings.engine.depth},
+          {"chunk", settings.engine.chunk},
+          {"options", json::value_from(settings.options)}};
 }
 
 config::CacheSettings cache_settings_from_json(const json::object& object) {
   const auto amount = [&](std::string_view key) {
     const json::object* one = get_object(object, key);
     config::Amount read;
-    if (one != nullptr) {
-      read.bytes = get_count(*one, "bytes");
-      read.percent = get_double(*one, "percent").value_or(0);
-    }
+    if (one != nullptr) read_present(*one, read);
     return read;
   };
   config::CacheSettings settings;
@@ -63,15 +62,15 @@ json::object to_json(const config::FleetSettings& fleet) {
   json::array peers;
   for (const auto& [name, addresses] : fleet.peers) {
     json::array endpoints;
-    for (const nvmetcp::Portal& address : addresses) endpoints.push_back(portal_to_json(address));
+    for (const nvmetcp::Portal& address : addresses) endpoints.push_back(to_message(address));
     peers.push_back(json::object{{"name", name}, {"endpoints", std::move(endpoints)}});
   }
   json::array listen;
-  for (const nvmetcp::Portal& address : fleet.listen) listen.push_back(portal_to_json(address));
+  for (const nvmetcp::Portal& address : fleet.listen) listen.push_back(to_message(address));
   return {{"listen", std::move(listen)},
           {"key_file", fleet.key_file.native()},
           {"peers", std::move(peers)},
-          {"dns", fleet.dns ? json::value(portal_to_json(*fleet.dns)) : json::value(nullptr)},
+          {"dns", fleet.dns ? json::value(to_message(*fleet.dns)) : json::value(nullptr)},
           {"upload_bytes", fleet.upload.bytes},
           {"upload_percent", fleet.upload.percent}};
 }
@@ -82,8 +81,7 @@ staging::OutsideLinks links_from_string(const std::string& word) {
 }
 
 json::object to_json(const staging::CopyProgress& progress) {
-  static constexpr const char* kPhases[] = {"walking", "copying", "flushing", "verifying", "publishing"};
-  json::object object{{"phase", kPhases[static_cast<int>(progress.phase)]},
+  json::object object{{"phase", to_string(progress.phase)},
                       {"bytes_done", progress.bytes_done},
                       {"bytes_total", progress.bytes_total},
                       {"files_done", progress.files_done},

@@ -10,30 +10,26 @@ namespace {
 
 constexpr char kArea[] = "fleet";
 
-std::string text_of(const json::object& object, std::string_view key) {
-  return printable(get_text(object, key));
-}
-
 std::int64_t link_of(const json::object& object) {
   return get_int(object, "link_bytes_per_second").value_or(0);
 }
 
 void check_peer(const json::object& own, const std::string& version, const json::object& peer,
                 Report& report) {
-  const std::string name = text_of(peer, "name");
+  const std::string name = get_shown(peer, "name");
   if (!get_bool(peer, "answers").value_or(false)) {
-    report.note(kArea, "peer " + name + " does not answer: " + text_of(peer, "reason"),
+    report.note(kArea, "peer " + name + " does not answer: " + get_shown(peer, "reason"),
                 "its datasets are read from the volume instead",
                 "on " + name + ": systemctl status spark-staged; spark-stage status");
     return;
   }
-  if (const std::string other = text_of(peer, "version"); other != version)
+  if (const std::string other = get_shown(peer, "version"); other != version)
     report.note(kArea, "peer " + name + " has version " + other + ", this host has " + version,
                 "hosts exchange only messages that both versions know",
                 "install the same version on all hosts");
   if (link_of(peer) > 0 && link_of(own) > 0 && link_of(peer) < link_of(own))
     report.note(kArea,
-                "peer " + name + " is reached on " + text_of(peer, "interface") + " with " +
+                "peer " + name + " is reached on " + get_shown(peer, "interface") + " with " +
                     format_rate(static_cast<double>(link_of(peer))) + ", this host has " +
                     format_rate(static_cast<double>(link_of(own))),
                 "the slowest link limits the exchange",
@@ -58,7 +54,7 @@ void check_fleet(const Host& host, Report& report) {
                  "check fleet.listen and fleet.key_file; then: sudo systemctl reload spark-staged");
   std::size_t answering = 0;
   for (const json::object& peer : objects_in(*fleet, "peers")) {
-    check_peer(*fleet, text_of(*status, "version"), peer, report);
+    check_peer(*fleet, get_shown(*status, "version"), peer, report);
     if (get_bool(peer, "answers").value_or(false)) ++answering;
   }
   report.fine_since(before, "fleet: " + std::to_string(answering) + " peers answer");

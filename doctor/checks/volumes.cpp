@@ -13,7 +13,7 @@ void check_volumes(const Host& host, Report& report) {
   for (const json::object& volume : volumes) {
     if (get_string(volume, "state") != "refused") continue;
     const std::string name = printable(get_string(volume, "name").value_or("?"));
-    const std::string reason = printable(get_text(volume, "reason"));
+    const std::string reason = get_shown(volume, "reason");
     // The effect of a copied identity is reported with its other signs.
     const bool is_identity = reason.find("host new-identity") != std::string::npos;
     report.wrong(is_identity ? kIdentityArea : "volume", "volume " + name + " is refused: " + reason,

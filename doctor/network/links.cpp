@@ -21,7 +21,8 @@ fleet::Endpoint endpoint_of(const std::string& text) {
   const std::size_t colon = std::min(text.rfind(':'), text.size());
   fleet::Endpoint endpoint{text.substr(0, colon), 0};
   std::erase_if(endpoint.address, [](char c) { return c == '[' || c == ']'; });
-  if (colon < text.size()) std::from_chars(text.data() + colon + 1, text.data() + text.size(), endpoint.port);
+  if (colon < text.size())
+    endpoint.port = leading_number<std::uint16_t>(std::string_view(text).substr(colon + 1)).value_or(0);
   return endpoint;
 }
 
@@ -135,12 +136,12 @@ void add(const TestedLink& link, Report& report) {
 
 TestedLink test_link(const Host& host, const LinkMeter& meter, const json::object& peer) {
   fleet::LinkFacts facts;
-  facts.peer = printable(get_text(peer, "name"));
+  facts.peer = get_shown(peer, "name");
   const fleet::Endpoint endpoint = endpoint_of(get_text(peer, "address"));
   facts.address = printable(endpoint.address.empty() ? "no address" : endpoint.address);
   const auto give = [&] { return TestedLink{facts, fleet::judge(facts)}; };
   if (!get_bool(peer, "answers").value_or(false)) {
-    facts.error = Error{Errc::Unavailable, printable(get_text(peer, "reason")), ""};
+    facts.error = Error{Errc::Unavailable, get_shown(peer, "reason"), ""};
     return give();
   }
   meter.progress(facts.peer + ": looking at the way");

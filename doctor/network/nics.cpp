@@ -25,12 +25,10 @@ void add_networks(const Host& host, std::vector<Nic>& nics) {
     const auto name = get_string(link.get_object(), "ifname");
     const auto nic =
         std::find_if(nics.begin(), nics.end(), [&](const Nic& n) { return name && n.name == *name; });
-    const json::array* addresses = get_array(link.get_object(), "addr_info");
-    if (nic == nics.end() || addresses == nullptr) continue;
-    for (const json::value& address : *addresses) {
-      if (!address.is_object()) continue;
-      const auto local = get_string(address.get_object(), "local");
-      const auto length = get_int(address.get_object(), "prefixlen");
+    if (nic == nics.end()) continue;
+    for (const json::object& address : objects_in(link.get_object(), "addr_info")) {
+      const auto local = get_string(address, "local");
+      const auto length = get_int(address, "prefixlen");
       if (local && length) nic->networks.push_back(*local + "/" + std::to_string(*length));
     }
   }

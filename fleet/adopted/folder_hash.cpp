@@ -21,12 +21,6 @@ namespace {
 
 constexpr std::uint64_t kFewNotes = 4;
 
-staging::Entry* find(staging::Entries& entries, std::string_view path) {
-  const auto found = std::ranges::lower_bound(
-      entries, path, {}, [](const staging::Entry& one) -> std::string_view { return one.path.view(); });
-  return found != entries.end() && found->path.view() == path ? &*found : nullptr;
-}
-
 struct FileOfFolder {
   staging::Entry* entry = nullptr;                    // none: the publisher lists it, and it is not there
   const staging::PublishedFile* published = nullptr;  // none: it is no file of the model
@@ -48,7 +42,7 @@ std::vector<FileOfFolder> files_of(const staging::ModelRecord& record, staging::
   for (std::size_t i = 0; i < record.digests.size(); ++i) {
     const staging::PublishedFile& file = record.digests[i];
     listed.insert(file.path);
-    files.push_back({find(entries, file.path), &file, &sha256[i]});
+    files.push_back({staging::find_entry(entries, file.path), &file, &sha256[i]});
   }
   for (staging::Entry& entry : entries) {
     const std::string_view path = entry.path.view();
@@ -76,7 +70,7 @@ void take_over(const std::filesystem::path& notes, const std::string& of, stagin
     ++noted;
     if (by_entry.empty())
       for (FileOfFolder& file : files) by_entry[file.entry] = &file;
-    const auto known = by_entry.find(find(entries, note.entry.path.view()));
+    const auto known = by_entry.find(staging::find_entry(entries, note.entry.path.view()));
     if (known == by_entry.end() || known->first == nullptr) return;
     const FileOfFolder& file = *known->second;
     const bool is_same = staging::identity_of(note.entry) == staging::identity_of(*file.entry) &&
@@ -101,7 +95,7 @@ void take_over(const std::filesystem::path& notes, const std::string& of, stagin
 void hash_further_names(staging::Entries& entries) {
   for (staging::Entry& entry : entries) {
     if (entry.link_to.empty()) continue;
-    if (const auto* first = find(entries, entry.link_to.view())) entry.hash = first->hash;
+    if (const auto* first = staging::find_entry(entries, entry.link_to.view())) entry.hash = first->hash;
   }
 }
 

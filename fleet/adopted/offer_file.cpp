@@ -94,10 +94,8 @@ std::vector<std::string> damaged_in(const std::filesystem::path& offer, const st
     if (!then) continue;
     const DamagedFile noted{std::move(*then), std::atoi(std::string(line->substr(0, space)).c_str())};
     const std::string_view path = noted.entry.path.view();
-    const auto now = std::ranges::lower_bound(
-        entries, path, {}, [](const staging::Entry& one) -> std::string_view { return one.path.view(); });
-    const bool is_there = now != entries.end() && now->path.view() == path;
-    if (is_there && staging::identity_of(*now) == staging::identity_of(noted.entry))
+    const staging::Entry* now = staging::find_entry(entries, path);
+    if (now != nullptr && staging::identity_of(*now) == staging::identity_of(noted.entry))
       names.push_back(in_words(noted));
   }
   if (names.empty() && lines->error()) forget_damage(offer);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/manifest/entry_line.hpp"
 #include "staging/manifest/lines.hpp"

@@ -11,6 +11,7 @@
 #include <ctime>
 #include <thread>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace spark::fleet {

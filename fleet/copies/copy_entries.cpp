@@ -56,10 +56,8 @@ void note_links(staging::Walked& walked) {
 }
 
 bool is_folder(const staging::Entries& entries, std::string_view path) {
-  const auto found = std::ranges::lower_bound(entries, path, {}, [](const staging::Entry& entry) {
-    return static_cast<std::string_view>(entry.path);
-  });
-  return found != entries.end() && found->path == path && found->type == staging::EntryType::Folder;
+  const staging::Entry* found = staging::find_entry(entries, path);
+  return found != nullptr && found->type == staging::EntryType::Folder;
 }
 
 Result<staging::ModelRecord> record_of(const staging::Manifest& manifest, const WantedCopy& wanted) {

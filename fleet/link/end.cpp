@@ -52,26 +52,22 @@ json::object to_json(const LinkEnd& end) {
 
 LinkEnd link_end_from(const json::object& object) {
   LinkEnd end;
-  end.interface = printable(get_text(object, "interface"));
+  end.interface = get_shown(object, "interface");
   end.megabits = static_cast<unsigned>(get_count(object, "megabits"));
   end.mtu = static_cast<unsigned>(get_count(object, "mtu"));
   end.received = get_count(object, "received");
   end.sent = get_count(object, "sent");
   end.limit = get_count(object, "limit");
-  if (const json::array* cards = get_array(object, "cards"))
-    for (const json::value& value : *cards) {
-      const json::object* card = value.if_object();
-      if (card == nullptr) continue;
-      Nic& nic = end.cards.emplace_back();
-      nic.name = printable(get_text(*card, "name"));
-      nic.megabits = static_cast<unsigned>(get_count(*card, "megabits"));
-      nic.networks = get_strings(*card, "addresses");
-    }
+  for (const json::object& card : objects_in(object, "cards")) {
+    Nic& nic = end.cards.emplace_back();
+    nic.name = get_shown(card, "name");
+    nic.megabits = static_cast<unsigned>(get_count(card, "megabits"));
+    nic.networks = get_strings(card, "addresses");
+  }
   end.load.thread = std::chrono::nanoseconds(get_count(object, "thread_ns"));
   end.clock = std::chrono::nanoseconds(get_count(object, "clock_ns"));
-  if (const json::array* interrupts = get_array(object, "interrupts"))
-    for (const json::value& ticks : *interrupts)
-      end.load.interrupts.push_back(ticks.is_number() ? ticks.to_number<std::uint64_t>() : 0);
+  for (const json::value& ticks : get_list(object, "interrupts"))
+    end.load.interrupts.push_back(ticks.is_number() ? ticks.to_number<std::uint64_t>() : 0);
   return end;
 }
 

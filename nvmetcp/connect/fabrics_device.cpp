@@ -20,11 +20,6 @@ namespace {
 constexpr const char* kDevice = "dev/nvme-fabrics";
 constexpr std::chrono::seconds kLoadDeadline{20};
 
-std::string kernel_release() {
-  utsname names{};
-  return ::uname(&names) == 0 ? names.release : "of this host";
-}
-
 bool is_arm() {
   utsname names{};
   return ::uname(&names) == 0 && std::string_view(names.machine) == "aarch64";

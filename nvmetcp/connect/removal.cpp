@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
@@ -34,10 +35,7 @@ std::optional<ino_t> identity_of(const fs::path& folder) {
 }
 
 void collect_names(const fs::path& folder, std::vector<std::string>& names) {
-  std::error_code error;  // a device that went away has no names
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    names.push_back(entry->path().filename().native());
-  }
+  for (std::string& name : names_in_folder(folder)) names.push_back(std::move(name));
 }
 
 // Devices built on this block device or on one of its partitions: "dm-0", "md127".

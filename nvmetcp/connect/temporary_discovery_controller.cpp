@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.hpp"
 #include "nvmetcp/names.hpp"
 
 namespace spark::nvmetcp {

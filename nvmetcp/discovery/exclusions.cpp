@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/resolve.hpp"
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
 #include "nvmetcp/sysfs/registry.hpp"
@@ -30,10 +31,7 @@ std::optional<std::string> attribute(const fs::path& path) {
 
 // nvme2 before nvme10; a folder that went away meanwhile has no more names.
 std::vector<std::string> names_in(const fs::path& folder, std::error_code& error) {
-  std::vector<std::string> names;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    names.push_back(entry->path().filename().native());
-  }
+  std::vector<std::string> names = names_in_folder(folder, error);
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return std::forward_as_tuple(a.size(), a) < std::forward_as_tuple(b.size(), b);
   });

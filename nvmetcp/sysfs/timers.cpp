@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"
 
@@ -35,10 +36,9 @@ struct Setting {
 
 // The policy is the subsystem's: one for all of its paths. Empty: without native multipath there is none.
 fs::path policy_file(const SystemRoot& root, const std::string& controller) {
-  std::error_code error;
-  fs::directory_iterator entry(root / "sys/class/nvme-subsystem", error), end;
-  for (; !error && entry != end; entry.increment(error)) {
-    if (fs::exists(entry->path() / controller, error)) return entry->path() / "iopolicy";
+  for (const fs::path& subsystem : list_folder(root / "sys/class/nvme-subsystem")) {
+    std::error_code gone;
+    if (fs::exists(subsystem / controller, gone)) return subsystem / "iopolicy";
   }
   return {};
 }

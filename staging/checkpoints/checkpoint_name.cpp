@@ -1,5 +1,6 @@
 #include "staging/checkpoints/checkpoint_name.hpp"
 
+#include "base/text.hpp"
 #include "staging/checkpoints/name_parts.hpp"
 
 namespace spark::staging {

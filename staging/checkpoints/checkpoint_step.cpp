@@ -16,12 +16,6 @@ constexpr std::array<std::string_view, 14> kFileEnds = {".pt",   ".pth",   ".ckp
 
 }  // namespace
 
-std::string lower(std::string_view text) {
-  std::string lowered(text);
-  std::ranges::transform(lowered, lowered.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lowered;
-}
-
 std::string_view without_end(std::string_view name) {
   for (const std::string_view end : kFileEnds) {
     if (name.size() > end.size() && name.ends_with(end)) return name.substr(0, name.size() - end.size());

@@ -152,12 +152,10 @@ Incomplete why_not_hugging_face(const fs::path& path) {
     const auto last = written_at(path / head);
     if (last > proof.written_ns) proof = {std::string("its ") + head, *last};
   }
-  std::error_code error;
-  for (fs::directory_iterator files(path, error); !error && files != fs::directory_iterator();
-       files.increment(error)) {
-    const std::string name = files->path().filename();
+  for (const fs::path& entry : list_folder(path)) {
+    const std::string name = entry.filename();
     if (!name.ends_with(".index.json")) continue;
-    const auto text = read_regular_file(files->path(), kMostOfAnIndex);
+    const auto text = read_regular_file(entry, kMostOfAnIndex);
     const auto weights = text ? weights_named_in(*text) : fail(text.error());
     if (!weights) return {name + " can't be read yet"};
     if (const std::string missing = first_missing(path, *weights); !missing.empty())

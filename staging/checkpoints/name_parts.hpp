@@ -30,7 +30,6 @@ inline bool are_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, is_digit);
 }
 
-std::string lower(std::string_view text);
 std::string_view without_end(std::string_view name);  // without ".pt", ".ckpt" …
 // Where 20261127_103000 or 2026-11-27 begins, as in the names of folders of logs; npos if it has none.
 std::size_t date_in(std::string_view name);

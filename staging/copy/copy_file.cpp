@@ -201,7 +201,7 @@ class CopyFile final : public FileWork {
   // The copy is larger than the file until it is complete: a padded last write lies inside it, and a copy of
   // the file's size is never written again, so a live view may hand it to its readers.
   Result<> make_room() const {
-    const auto room = static_cast<off_t>(round_up(entry_.size + 1, copy_.mode.alignment));
+    const auto room = static_cast<off_t>(rounded_up(entry_.size + 1, copy_.mode.alignment));
     const bool allocates = !source_.is_sparse && entry_.size >= kWorthPreallocating;
     if (allocates && ::fallocate(copy_.fd.get(), 0, 0, room) == 0) return {};
     if (allocates && errno != EOPNOTSUPP) return no_room(errno);
@@ -237,7 +237,7 @@ class CopyFile final : public FileWork {
   Result<> start_again() {
     discard();
     unflushed_.clear();
-    if (context_.viewer != nullptr) context_.viewer->withdraw(entry_, source_changed().value_or(true));
+    if (context_.viewer != nullptr) context_.viewer->withdraw(entry_, source_changed().value_or(false));
     if (auto opened = open_source(); !opened) return opened;
     if (auto opened = open_copy(); !opened) return opened;
     if (auto prepared = prepare_copy(); !prepared) return prepared;

@@ -285,12 +285,6 @@ std::string LinkFollower::warning() const {
 
 namespace {
 
-const Entry* find(const Entries& entries, std::string_view path) {
-  const auto found = std::ranges::lower_bound(
-      entries, path, {}, [](const Entry& entry) -> std::string_view { return entry.path; });
-  return found == entries.end() || found->path != path ? nullptr : &*found;
-}
-
 bool is_above(std::string_view folder, std::string_view path) {
   return folder.empty() ||
          (path.starts_with(folder) && path.size() > folder.size() && path[folder.size()] == '/');
@@ -303,13 +297,13 @@ bool is_dangling(const Entries& entries, const Entry& link, std::string& last) {
   for (const std::string& part : split(link.target, '/')) {
     if (part.empty() || part == ".") continue;
     if (!is_above(at, link.path) && at != last && !is_above(at, last)) {
-      const Entry* folder = find(entries, at);
+      const Entry* folder = find_entry(entries, at);
       if (folder == nullptr || folder->type == EntryType::Symlink) return folder == nullptr;
       last = at;
     }
     at = part == ".." ? std::string(parent_of(at)) : joined(at, part);
   }
-  return find(entries, at) == nullptr;
+  return find_entry(entries, at) == nullptr;
 }
 
 // By its full path.

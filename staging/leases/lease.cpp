@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/manifest/names.hpp"
 

@@ -48,10 +48,6 @@ std::string in_words(const SchedulerJob& job) {
   return job.system + " job " + job.id + (job.user.empty() ? "" : " (" + printable(job.user) + ")");
 }
 
-std::string boot_id(const SystemRoot& root) {
-  return read_line_file(root / "proc/sys/kernel/random/boot_id").value_or("");
-}
-
 Result<std::set<std::string>> slurm_jobs_here(const SystemRoot& root) {
   std::error_code error;
   std::filesystem::directory_iterator entries(root / "proc", error);

@@ -35,9 +35,6 @@ Result<> check_job_id(std::string_view system, std::string_view id);
 
 std::string in_words(const SchedulerJob& job);  // "slurm job 123 (alice)", "pod team-a/train-0"
 
-// Changes at every boot; empty if it can't be read.
-std::string boot_id(const SystemRoot& root);
-
 // The IDs of Slurm jobs that have a process on this host: each step of a job has a slurmstepd with the
 // command line "slurmstepd: [JOB.STEP]". An error if the processes can't be listed. Reads other processes'
 // memory, which may block: workers only.

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
 

@@ -16,9 +16,16 @@
 namespace spark::staging {
 namespace {
 
+template <class AnyEntries>
+auto* find_in(AnyEntries& entries, std::string_view path) {
+  const auto found =
+      std::ranges::lower_bound(entries, path, {}, [](const Entry& one) { return one.path.view(); });
+  return found != entries.end() && found->path.view() == path ? &*found : nullptr;
+}
+
 Bytes disk_bytes(const Entry& entry, Bytes block) {
-  if (entry.type == EntryType::Folder) return std::max(block, round_up(entry.allocated, block));
-  return entry.type == EntryType::File ? round_up(entry.allocated, block) : 0;
+  if (entry.type == EntryType::Folder) return std::max(block, rounded_up(entry.allocated, block));
+  return entry.type == EntryType::File ? rounded_up(entry.allocated, block) : 0;
 }
 
 std::string header_of(const ManifestHeader& manifest) {
@@ -53,6 +60,14 @@ bool is_content(const Entry& entry) {
 
 bool is_content_of_copy(const Entry& entry) {
   return is_content(entry) || entry.is_apart;
+}
+
+Entry* find_entry(Entries& entries, std::string_view path) {
+  return find_in(entries, path);
+}
+
+const Entry* find_entry(const Entries& entries, std::string_view path) {
+  return find_in(entries, path);
 }
 
 bool is_same_source(const Entry& then, const Entry& now) {

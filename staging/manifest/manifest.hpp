@@ -45,6 +45,10 @@ struct Entry {
 // Grows without moving existing entries, and without reserving as much memory again.
 using Entries = std::deque<Entry>;
 
+// The entry of that path; none: nullptr. The entries are in the order of their paths.
+Entry* find_entry(Entries& entries, std::string_view path);
+const Entry* find_entry(const Entries& entries, std::string_view path);
+
 // Whether `now`, walked from the source, is unchanged since `then` was copied. Compares for files:
 // SourceIdentity and permissions. For symlinks: target, mtime, owner. For folders: mode and owner; their
 // times change with temporary files.

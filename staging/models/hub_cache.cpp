@@ -243,9 +243,8 @@ Result<HubModel> walk_hub_snapshot(Tree& tree, const HubSnapshot& snapshot,
 }
 
 Result<> write_ref(const Tree& copy, Entries& entries, std::string_view path, const std::string& commit) {
-  const auto entry = std::ranges::lower_bound(entries, path, {},
-                                              [](const Entry& one) -> std::string_view { return one.path; });
-  if (entry == entries.end() || entry->path != path) return {};
+  Entry* entry = find_entry(entries, path);
+  if (entry == nullptr) return {};
   Hasher hasher;
   hasher.add(std::string_view(commit));
   const Digest hash = hasher.digest();

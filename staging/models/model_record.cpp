@@ -96,12 +96,8 @@ std::optional<ModelRecord> parse_model_record(std::string_view text) {
   record.git_sha1 = get_count(*object, "git_sha1");
   record.none = get_count(*object, "none");
   record.absent = get_count(*object, "absent");
-  const json::array* digests = get_array(*object, "digests");
-  for (const json::value& one : digests == nullptr ? json::array() : *digests) {
-    if (const json::object* file = one.if_object())
-      record.digests.push_back(
-          {name_in(*file, "path"), 0, get_text(*file, "hex"), name_in(*file, "told_by")});
-  }
+  for (const json::object& file : objects_in(*object, "digests"))
+    record.digests.push_back({name_in(file, "path"), 0, get_text(file, "hex"), name_in(file, "told_by")});
   return record;
 }
 

@@ -99,9 +99,8 @@ class Search {
   }
 
   bool is_there(std::string_view path) const {
-    const auto found = std::ranges::lower_bound(
-        entries_, path, {}, [](const Entry& entry) -> std::string_view { return entry.path; });
-    return found != entries_.end() && found->path == path && found->type != EntryType::Folder;
+    const Entry* found = find_entry(entries_, path);
+    return found != nullptr && found->type != EntryType::Folder;
   }
 
   Result<> look_at_index(std::string_view path, const Opened& file) {

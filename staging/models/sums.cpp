@@ -38,13 +38,6 @@ bool is_sha256(std::string_view text) {
          text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
 }
 
-std::string lower(std::string_view text) {
-  std::string all(text);
-  std::ranges::transform(all, all.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return all;
-}
-
 bool is_sums_file(std::string_view path) {
   constexpr std::array<std::string_view, 6> kNames = {"sha256sums",    "sha256sums.txt", "sha256sum",
                                                       "sha256sum.txt", "sha256.txt",     "checksums.sha256"};

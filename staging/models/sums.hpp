@@ -16,7 +16,6 @@ std::optional<SumLine> parse_sum_line(std::string_view line);
 
 bool is_sums_file(std::string_view path);
 
-bool is_sha256(std::string_view text);     // 64 digits, of either case
-std::string lower(std::string_view text);  // of ASCII
+bool is_sha256(std::string_view text);  // 64 digits, of either case
 
 }  // namespace spark::staging

@@ -68,7 +68,7 @@ bool is_same_content(const Entry& one, const Entry& other) {
          one.target == other.target;
 }
 
-const Entry* find_entry(const Entries& entries, std::string_view path) {
+const Entry* entry_named(const Entries& entries, std::string_view path) {
   const auto found =
       std::ranges::find_if(entries, [&](const Entry& entry) { return entry.path.view() == path; });
   return found == entries.end() ? nullptr : &*found;
@@ -95,7 +95,7 @@ void remove_other_attempts(std::vector<Shard>& shards, const Entry* own, const s
   if (marker.empty() || own == nullptr) return;
   const Entry expected = *own;
   std::erase_if(shards, [&](const Shard& shard) {
-    const Entry* there = find_entry(shard.entries, marker);
+    const Entry* there = entry_named(shard.entries, marker);
     return there == nullptr || !is_same_content(*there, expected);
   });
 }
@@ -246,7 +246,7 @@ Result<Joined> try_join(const ShardedCheckpoint& checkpoint, unsigned nodes, con
   }
   if (begun->empty()) {
     const auto own = std::ranges::find(*shards, attempt.host, &Shard::host);
-    const Entry* marker = own == shards->end() ? nullptr : find_entry(own->entries, attempt.marker);
+    const Entry* marker = own == shards->end() ? nullptr : entry_named(own->entries, attempt.marker);
     remove_other_attempts(*shards, marker, attempt.marker);
   } else {
     std::erase_if(*shards,
@@ -291,7 +291,7 @@ Result<> remove_published_shards(const ShardedCheckpoint& checkpoint, const std:
     auto shards = read_shards(lock->path());
     if (!shards) return shards.take_error();
     const std::size_t all = shards->size();
-    remove_other_attempts(*shards, find_entry(*published, marker), marker);
+    remove_other_attempts(*shards, entry_named(*published, marker), marker);
     if (shards->size() < all) return {};
   }
   return remove_locked_shards(checkpoint.shards(), std::move(*lock));

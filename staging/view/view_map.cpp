@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "staging/manifest/names.hpp"
 
@@ -139,7 +140,13 @@ void ViewMap::set_here(const UnitRange& units) {
 }
 
 void ViewMap::withdraw(const UnitRange& units, UnitState to) {
-  for (std::uint64_t unit = units.first; unit < units.first + units.count; ++unit) state(unit) = to;
+  for (std::uint64_t unit = units.first; unit < units.first + units.count; ++unit) {
+    UnitState now = UnitState::Here;
+    if (to == UnitState::Failed)
+      state(unit) = to;
+    else
+      state(unit).compare_exchange_strong(now, to);
+  }
   ++header().epoch;
   wake();
 }

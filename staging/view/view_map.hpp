@@ -67,7 +67,8 @@ class ViewMap {
   std::uint64_t units() const { return units_; }
 
   // For the worker.
-  void set_here(const UnitRange& units);  // but those that have failed
+  // What has failed stays so, also once the copy is published: it has the file's next state.
+  void set_here(const UnitRange& units);
   void withdraw(const UnitRange& units, UnitState to = UnitState::Missing);
   void set_published(const std::string& path);
   // A missing unit that a reader waits for, of a small file (is_small) or of another.

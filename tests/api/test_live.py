@@ -134,12 +134,17 @@ def test_the_view_ends_with_its_job(daemon, shards):
 def test_a_source_that_changes_fails_its_file(daemon, shards):
     with Holder() as pid:
         path = Path(begin(daemon, pid, max_rate=4 * MIB)["path"])
+        early = os.open(path / "train/b", os.O_RDONLY)
         (daemon.folder / "imagenet/train/b").write_bytes(os.urandom(24 * MIB))
         assert (path / "train/a").read_bytes() == shards["a"]
         with pytest.raises(OSError):
             (path / "train/b").read_bytes()
         assert "train/b: it has changed" in (row(daemon)["reason"] or "")
         assert "train/b: it has changed" in daemon.log_text()
+        daemon.wait_until(lambda: row(daemon)["state"] == "ready", "published the copy")
+        with pytest.raises(OSError):
+            os.pread(early, MIB, 20 * MIB)
+        os.close(early)
 
 
 def test_a_daemon_that_is_killed_leaves_no_reader_waiting(daemon, shards):

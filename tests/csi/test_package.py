@@ -1,27 +1,16 @@
 """The package spark-stage-csi, and the objects for the cluster."""
-import os
 import re
 import subprocess
 
 import pytest
 
-from staged import BUILD, ROOT
-
-PACKAGE = os.environ.get("SPARK_VM_PACKAGE", "")
-needs_package = pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with packages: `make deb` makes them")
-
-
-def run(*command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+from package import needs_package, package_of, run
+from staged import BUILD
 
 
 @pytest.fixture(scope="module")
 def package():
-    found = list((ROOT / PACKAGE).glob("spark-stage-csi_*.deb"))
-    assert len(found) == 1, found
-    return found[0]
+    return package_of("spark-stage-csi")
 
 
 @needs_package

@@ -1,5 +1,4 @@
 """The package spark-stage-slurm: its installed files, and its required Slurm version."""
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -7,22 +6,14 @@ from pathlib import Path
 import pytest
 
 from node import ROOT
+from package import needs_package, package_of, run
 
-PACKAGE = os.environ.get("SPARK_VM_PACKAGE", "")
-pytestmark = pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with packages: `make deb` makes them")
-
-
-def run(*command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+pytestmark = needs_package
 
 
 @pytest.fixture(scope="module")
 def package():
-    found = list((ROOT / PACKAGE).glob("spark-stage-slurm_*.deb"))
-    assert len(found) == 1, found
-    return found[0]
+    return package_of("spark-stage-slurm")
 
 
 @pytest.fixture

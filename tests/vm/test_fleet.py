@@ -5,10 +5,9 @@ import pytest
 
 from rig.house import LOCAL
 from rig.machine import disk
+from rig.made import made_of
 from rig.product import UNIT
-from rig.topology import Topology
 from rig.trio import FILES, MOUNT, NQN, SIZE, VOLUME, Trio, result
-from rig import image
 
 # Two hosts that stage separately read 2 x the dataset, and the lost third host has read a third before. The limit in
 # tests/fleet, where hosts are not emulated, is 1.15. Here a busy machine may keep a host silent for more than the two
@@ -19,14 +18,7 @@ SLOW = "--max-rate 10MB/s"  # for each host: slow enough for a fault in the midd
 
 @pytest.fixture(scope="module")
 def running():
-    with Topology(install_tree=image.install_product()) as rig:
-        made = Trio(rig)
-        try:
-            made.start()
-            yield made
-        except BaseException:
-            print(rig.report())
-            raise
+    yield from made_of(Trio)
 
 
 @pytest.fixture

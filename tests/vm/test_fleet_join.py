@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from rig import blocks, image
+from rig import blocks
+from rig.made import made_of
 from rig.product import CONFIG, UNIT, Product
-from rig.topology import Topology
 
 PAGE = "docs/two-sparks.md"
 BEGIN = "sudo spark-stage fleet join spark2="
@@ -42,14 +42,7 @@ class Sparks:
 
 @pytest.fixture(scope="module")
 def sparks():
-    with Topology(install_tree=image.install_product()) as rig:
-        made = Sparks(rig)
-        try:
-            made.start()
-            yield made
-        except BaseException:
-            print(rig.report())
-            raise
+    yield from made_of(Sparks)
 
 
 def answering(host):

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rig import image
 from rig.house import LOCAL, local_drive
 from rig.machine import disk
+from rig.made import made_of
 from rig.product import CONFIG, Product, config_text
-from rig.topology import Topology
 
 MADE_MODELS = Path(__file__).resolve().parents[1] / "api/made_models.py"
 CACHE = {"path": f"{LOCAL}/cache", "capacity": "2GiB"}
@@ -101,14 +100,7 @@ def result(process):
 
 @pytest.fixture(scope="module")
 def sparks():
-    with Topology(install_tree=image.install_product()) as rig:
-        made = Sparks(rig)
-        try:
-            made.start()
-            yield made
-        except BaseException:
-            print(rig.report())
-            raise
+    yield from made_of(Sparks)
 
 
 def test_two_sparks_join_with_one_command_on_each(sparks):

@@ -17,6 +17,7 @@ from rig.packages import download
 from rig.product import CONFIG, Product, config_text
 from rig.settings import ARCHITECTURE, GUEST, PACKAGE
 from rig.target import Target
+from rig.made import made_on
 from rig.topology import Topology
 
 pytestmark = [pytest.mark.skipif(not PACKAGE, reason="SPARK_VM_PACKAGE names no folder with packages: `make deb` makes them"),
@@ -137,16 +138,10 @@ def local_drive_of(rig, number):
 
 @pytest.fixture(scope="module")
 def cluster():
-    with Topology() as rig:
-        made = Cluster(rig)
-        try:
-            made.start()
-            yield made
-        except BaseException:
-            print(rig.report())
-            for node in made.nodes:
-                print(f"===== {node.name}: Slurm's logs =====\n{node.run('tail -n 40 /var/log/slurm/*.log').out}")
-            raise
+    def tell(made):
+        for node in made.nodes:
+            print(f"===== {node.name}: Slurm's logs =====\n{node.run('tail -n 40 /var/log/slurm/*.log').out}")
+    yield from made_on(Topology(), Cluster, tell)
 
 
 @pytest.fixture(autouse=True)

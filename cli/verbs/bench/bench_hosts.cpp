@@ -1,8 +1,7 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "bench/hosts/merged_record.hpp"
 #include "bench/hosts/together.hpp"
@@ -45,8 +44,7 @@ Result<std::vector<std::string>> command_for(const bench::BenchOptions& options)
 }
 
 Result<> refuse_itself(const std::vector<std::string>& hosts) {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
+  const std::string name = host_name();
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i].empty() || hosts[i].starts_with('-'))
       return fail(Errc::Invalid, "--with: '" + printable(hosts[i]) + "' is no name of a host");

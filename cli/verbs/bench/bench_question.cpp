@@ -181,7 +181,7 @@ Result<std::vector<bench::PathUnderTest>> configured_paths(Context& context) {
   }
   std::vector<bench::PathUnderTest> paths;
   for (const json::object& volume : objects_in(*status, "volumes")) {
-    const std::string name = printable(get_text(volume, "name"));
+    const std::string name = get_shown(volume, "name");
     const std::string state = get_string(volume, "state").value_or("unknown");
     if (state == "ready") {
       paths.push_back({name, get_text(volume, "mount")});

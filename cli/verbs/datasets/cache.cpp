@@ -30,7 +30,7 @@ void tell_next(Context& context, const std::string& path, const std::string& las
 
 void print_copies(Context& context, const json::object& done, const char* key, const std::string& what) {
   for (const json::object& one : objects_in(done, key)) {
-    say(context, printable(get_text(one, "name")) + ": " + what + ", " + size_in(one));
+    say(context, get_shown(one, "name") + ": " + what + ", " + size_in(one));
   }
 }
 
@@ -41,8 +41,8 @@ void warn_of(Context& context, const json::object& done, const char* key, const 
 
 void print_move(Context& context, const json::object& moved) {
   const std::string how = get_text(moved, "how");
-  const std::string path = printable(get_text(moved, "path"));
-  const std::string from = printable(get_text(moved, "from"));
+  const std::string path = get_shown(moved, "path");
+  const std::string from = get_shown(moved, "from");
   if (how == "renamed") {
     say(context, "The cache is in " + path + "; " + from + " is a link to it, so nothing has to wait.");
     tell_next(context, path, "sudo rm " + from);
@@ -93,8 +93,7 @@ Result<int> reset(Context& context, const CacheOptions& options) {
   print_copies(context, *done, "deleted", "deleted");
   if (const auto aside = get_string(*done, "set_aside"))
     say(context, "The catalog could not be read: it is kept as " + printable(*aside) + ".");
-  say(context, "The cache " + printable(get_text(*done, "path")) +
-                   " is usable; `spark-stage ls` shows what is in it.");
+  say(context, "The cache " + get_shown(*done, "path") + " is usable; `spark-stage ls` shows what is in it.");
   return 0;
 }
 

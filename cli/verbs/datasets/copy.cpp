@@ -17,22 +17,6 @@ struct CopyOptions {
   bool verify = false, sha256 = false, accept_source = false, as_json = false;
 };
 
-const char* to_string(staging::CopyPhase phase) {
-  switch (phase) {
-    case staging::CopyPhase::Walking:
-      return "walking";
-    case staging::CopyPhase::Copying:
-      return "copying";
-    case staging::CopyPhase::Flushing:
-      return "flushing";
-    case staging::CopyPhase::Verifying:
-      return "verifying";
-    case staging::CopyPhase::Publishing:
-      return "publishing";
-  }
-  return "copying";
-}
-
 json::object to_json(const staging::CopyReport& report, const std::string& name, const std::string& path) {
   const Bytes kept = report.resumed_bytes + report.unchanged_bytes;
   const double copied = static_cast<double>(report.bytes - std::min(report.bytes, kept));

@@ -30,7 +30,7 @@ Result<int> evict(Context& context, const EvictOptions& options) {
     (*result)["name"] = dataset;
     evicted.push_back(std::move(*result));
     if (options.as_json) continue;
-    say(context, printable(dataset) + ": evicted, " + format_bytes(static_cast<Bytes>(freed)) + " freed");
+    say(context, printable(dataset) + ": evicted, " + format_bytes(freed) + " freed");
   }
   if (!options.as_json) return status;
   // One dataset's answer is the object itself, as it was before there could be several.

@@ -17,11 +17,6 @@ constexpr char kCache[] = "HF_HUB_CACHE", kOffline[] = "HF_HUB_OFFLINE";
 // As slurm/ has them.
 constexpr char kOfflineMark[] = "SPARK_HUB_OFFLINE_IS_OURS", kName[] = "spark-stage-hub-";
 
-std::string variable(const char* name) {
-  const char* value = ::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 bool is_hub_folder(const std::filesystem::path& folder) {
   return folder.is_absolute() && folder.filename().native().starts_with(kName);
 }
@@ -48,7 +43,7 @@ std::unique_ptr<HubLinks> HubLinks::make(const std::vector<StagedDataset>& stage
     if (!dataset.hub_cache.empty() && !dataset.hub_folder.empty())
       models[dataset.hub_folder].insert(dataset.hub_cache);
   if (models.empty()) return links;
-  const std::string chosen = variable(kCache);
+  const std::string chosen = environment(kCache);
   if (::getenv(kCache) != nullptr && !is_hub_folder(chosen)) {
     links->left_out_.push_back("HF_HUB_CACHE is " +
                                (chosen.empty() ? "set, and empty" : printable(chosen) + " already") +

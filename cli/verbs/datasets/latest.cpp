@@ -40,10 +40,6 @@ Result<std::string> path_of_latest(Context& context, const json::object& latest)
   return with_its_name(staged->front().path, options.datasets.front());
 }
 
-std::string name_in(const json::object& answer) {
-  return printable(get_text(answer, "name"));
-}
-
 // Waits while the daemons of several hosts may publish a checkpoint that this host has a shard of, as this
 // host's says. A job that still runs saves newer ones without end: one that was published meanwhile is used.
 Result<json::object> find_latest(Context& context, const LatestOptions& options) {
@@ -54,7 +50,7 @@ Result<json::object> find_latest(Context& context, const LatestOptions& options)
     auto found = call(*context.client, request);
     const json::object* pending = found ? get_object(*found, "pending") : nullptr;
     if (pending == nullptr) return found;
-    const std::string published = name_in(*found), now = name_in(*pending);
+    const std::string published = get_shown(*found, "name"), now = get_shown(*pending, "name");
     if (first_awaited.empty()) first_awaited = now, first_published = published;
     if (now != first_awaited && published != first_published) return found;
     if (!get_bool(*pending, "may_publish").value_or(false)) {
@@ -86,11 +82,12 @@ Result<json::object> find_and_stage_latest(Context& context, const LatestOptions
     if (tries == kMostTries) {
       return fail(
           Errc::Unavailable,
-          "output " + options.output + ": " + name_in(*found) +
+          "output " + options.output + ": " + get_shown(*found, "name") +
               " is no longer on the volume, and neither were those found before: " + path.error().what,
           "run the same command again; if it fails again, raise `keep` of the output");
     }
-    warn(context, "spark-stage: " + name_in(*found) + " was deleted meanwhile; looking for a newer one");
+    warn(context,
+         "spark-stage: " + get_shown(*found, "name") + " was deleted meanwhile; looking for a newer one");
     context.timer.sleep(kPause);
   }
 }
@@ -100,18 +97,19 @@ Result<int> latest(Context& context, const LatestOptions& options) {
   const auto found = find_and_stage_latest(context, options);
   if (!found) return found.take_error();
   if (const json::object* unproven = get_object(*found, "unproven")) {
-    warn(context, "spark-stage: " + name_in(*unproven) +
+    warn(context, "spark-stage: " + get_shown(*unproven, "name") +
                       " may be complete, but that is not known: " + get_text(*unproven, "reason"));
   }
   if (const json::object* later = get_object(*found, "later")) {
-    warn(context, "spark-stage: " + name_in(*later) + " was saved later than " + name_in(*found) +
-                      ", which has a higher step; if the job has to go on from " + name_in(*later) +
+    warn(context, "spark-stage: " + get_shown(*later, "name") + " was saved later than " +
+                      get_shown(*found, "name") + ", which has a higher step; if the job has to go on from " +
+                      get_shown(*later, "name") +
                       ", as in a later stage, delete the other, or give each stage a folder of its own");
   }
   if (const json::object* pending = get_object(*found, "pending")) {
-    warn(context, "spark-stage: " + name_in(*pending) +
+    warn(context, "spark-stage: " + get_shown(*pending, "name") +
                       " of this host is not published, as other hosts' shards are missing; this is " +
-                      name_in(*found));
+                      get_shown(*found, "name"));
   }
   context.out << (options.as_json ? pretty(*found) : get_text(*found, "path")) << "\n";
   return 0;

@@ -18,14 +18,13 @@ Request scrub_request(const std::vector<std::string>& datasets) {
 }
 
 std::string verdict(const json::object& row) {
-  const auto count = [&](const char* key) { return get_count(row, key); };
   const std::string name = printable(get_string(row, "name").value_or("?"));
   const auto state = get_string(row, "state");
-  const std::string reason = printable(get_text(row, "reason"));
+  const std::string reason = get_shown(row, "reason");
   if (!state) return name + ": not read: " + reason;
   if (*state != "ready") return name + ": damaged: " + reason;
-  return name + ": as it was staged - " + format_bytes(count("bytes")) + ", " +
-         counted(count("files"), "file");
+  return name + ": as it was staged - " + format_bytes(get_count(row, "bytes")) + ", " +
+         counted(get_count(row, "files"), "file");
 }
 
 // Damage outweighs a copy that could not be read at all.

@@ -17,8 +17,7 @@ struct StageArguments {
 
 Result<json::value> parse_holder(const std::string& text) {
   if (text == "cgroup") return json::value(text);
-  const auto pid = parse_number<std::int64_t>(text);
-  if (pid && *pid > 1) return json::value(*pid);
+  if (const auto pid = parse_number<std::int64_t>(text); pid && *pid > 1) return json::value(*pid);
   return fail(Errc::Invalid, "--hold: '" + printable(text) + "' is not a process number, nor cgroup",
               "for example: --hold $$");
 }

@@ -55,13 +55,14 @@ Result<std::vector<Request>> requests_of(const StageOutArguments& arguments) {
 }
 
 void tell_result(ProgressView& view, const json::object& result) {
-  const std::string name = printable(get_text(result, "name"));
+  const std::string name = get_shown(result, "name");
   const bool was_there = get_string(result, "served_from") == "unchanged";
   view.note(name + ": " + (was_there ? "was there already, complete" : staged_in_words(result)));
-  const auto skipped = texts(result, "skipped");
+  const auto skipped = get_printable(result, "skipped");
   if (!skipped.empty()) view.note("spark-stage: " + skipped_in_words(skipped));
-  for (const std::string& warning : texts(result, "warnings")) view.note("spark-stage: " + warning);
-  for (const std::string& older : texts(result, "removed")) view.note("  " + older + " was deleted there");
+  for (const std::string& warning : get_printable(result, "warnings")) view.note("spark-stage: " + warning);
+  for (const std::string& older : get_printable(result, "removed"))
+    view.note("  " + older + " was deleted there");
 }
 
 Result<int> send(Context& context, const Request& request, const StageOutArguments& arguments) {
@@ -76,14 +77,13 @@ Result<int> send(Context& context, const Request& request, const StageOutArgumen
   if (!result) return result.take_error();
   view.clear();
   if (get_string(*result, "state") == "waiting") {
-    return fail(
-        Errc::Unavailable,
-        printable(get_text(*result, "name")) + " is not published yet: shards of other hosts are missing",
-        "the daemon goes on; `spark-stage status` shows it");
+    return fail(Errc::Unavailable,
+                get_shown(*result, "name") + " is not published yet: shards of other hosts are missing",
+                "the daemon goes on; `spark-stage status` shows it");
   }
   tell_result(view, *result);
   if (arguments.as_json) return show_json(context, *result);
-  context.out << printable(get_text(*result, "path")) << "\n";
+  context.out << get_shown(*result, "path") << "\n";
   return 0;
 }
 

@@ -31,12 +31,6 @@ Request stage_request(const StageOptions& options) {
   return {"POST", "/v1/stagings", json::serialize(body)};
 }
 
-std::vector<std::string> texts(const json::object& object, std::string_view key) {
-  std::vector<std::string> all = get_strings(object, key);
-  for (std::string& text : all) text = printable(text);
-  return all;
-}
-
 namespace {
 
 // Entries left out, or properties lost: reported once, after the copy.
@@ -44,9 +38,9 @@ void warn(ProgressView& view, const json::object& dataset) {
   if (const auto why = get_string(dataset, "unchecked"))
     view.note("spark-stage: warning: the copy was not compared with its source: " + printable(*why));
   if (get_string(dataset, "served_from") == "cache") return;
-  const auto skipped = texts(dataset, "skipped");
+  const auto skipped = get_printable(dataset, "skipped");
   if (!skipped.empty()) view.note("spark-stage: " + skipped_in_words(skipped));
-  for (const std::string& warning : texts(dataset, "warnings")) view.note("spark-stage: " + warning);
+  for (const std::string& warning : get_printable(dataset, "warnings")) view.note("spark-stage: " + warning);
 }
 
 void tell_evicted(ProgressView& view, const json::object& dataset) {
@@ -78,7 +72,7 @@ Result<json::object> stage_and_tell(Context& context, const StageOptions& option
   if (!result) return result;
   view.clear();
   for (const json::object& dataset : objects_in(*result, "datasets")) {
-    view.note(printable(get_text(dataset, "name")) + ": " + staged_in_words(dataset));
+    view.note(get_shown(dataset, "name") + ": " + staged_in_words(dataset));
     tell_evicted(view, dataset);
     warn(view, dataset);
     const auto id = get_string(dataset, "lease");

@@ -33,9 +33,6 @@ Result<std::optional<Duration>> parse_wait(const std::string& text);
 
 Request stage_request(const StageOptions& options);
 
-// Of an array, printable.
-std::vector<std::string> texts(const json::object& object, std::string_view key);
-
 // Tells the job's number, and how to follow and end it.
 void tell_detached(Context& context, const Job& job, bool as_json);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "daemon/mounts/filesystems/ext4.hpp"
 
 namespace spark::mounts {
@@ -131,10 +132,8 @@ Result<bool> xfs_log_is_clean(const DirectReader& device, const XfsLog& log) {
 // /sys/fs/xfs has a folder for each xfs in use, named after its disk.
 bool has_dead_xfs(const SystemRoot& root) {
   namespace fs = std::filesystem;
-  std::error_code error;  // no such folder: no xfs
-  for (fs::directory_iterator entry(root / "sys/fs/xfs", error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename();
+  for (const fs::path& entry : list_folder(root / "sys/fs/xfs")) {
+    const std::string name = entry.filename();
     std::error_code unknown;
     const bool has_disk = fs::exists(root / "sys/class/block" / name, unknown) || unknown;
     if (name.starts_with("nvme") && !has_disk) return true;

@@ -38,8 +38,7 @@ WholeCheckpoint WholeCheckpoint::from_json(const json::value& value) {
   if (object == nullptr) return whole;
   const auto number = [&](const char* key) { return get_int(*object, key).value_or(0); };
   whole = {number("inode"), number("birth_ns"), number("proof_ns"), number("file_count")};
-  const json::array* files = get_array(*object, "files");
-  for (const json::value& print : files == nullptr ? json::array() : *files)
+  for (const json::value& print : get_list(*object, "files"))
     if (print.is_int64()) whole.files.push_back(print.get_int64());
   return whole;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/file.hpp"
 #include "daemon/log.hpp"
 
 namespace spark::volumes {
@@ -27,10 +28,6 @@ std::optional<json::object> read_record(const std::filesystem::path& file) {
   if (object) return std::move(*object);
   log::survived(Error{Errc::Failed, "the record in " + file.native() + " can't be understood", ""});
   return std::nullopt;
-}
-
-std::string boot_id() {
-  return read_line_file(SystemRoot{} / "proc/sys/kernel/random/boot_id").value_or("");
 }
 
 Result<FilesystemIdentity> read_pin(const std::filesystem::path& file) {
@@ -133,13 +130,13 @@ std::filesystem::path FileStore::file_of(Record kind) const {
 
 json::object FileStore::saved(Record kind) {
   auto record = read_record(file_of(kind)).value_or(json::object{});
-  const bool is_over = is_of_a_mount(kind) && get_string(record, "boot") != boot_id();
+  const bool is_over = is_of_a_mount(kind) && get_string(record, "boot") != boot_id(SystemRoot{});
   return is_over ? json::object{} : record;
 }
 
 asio::awaitable<Result<>> FileStore::save(Record kind, json::object record) {
   if (record.empty()) co_return co_await remove(file_of(kind));
-  if (is_of_a_mount(kind)) record["boot"] = boot_id();
+  if (is_of_a_mount(kind)) record["boot"] = boot_id(SystemRoot{});
   co_return co_await write(file_of(kind), std::move(record));
 }
 

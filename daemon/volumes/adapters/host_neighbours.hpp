@@ -6,16 +6,13 @@
 
 namespace spark::volumes {
 
-// This host's name in multi-mount protection.
-std::string node_name_of_host();
-
 class HostNeighbours final : public Neighbours {
  public:
   HostNeighbours(HostSnapshot& snapshot, OtherVolumes others)
       : snapshot_(snapshot), others_(std::move(others)) {}
 
   Result<nvmetcp::HostIdentity> host_identity() override { return snapshot_.host(); }
-  std::string node_name() override { return node_name_of_host(); }
+  std::string node_name() override { return host_name(); }  // as in multi-mount protection
   bool subsystem_shared() override { return others_.share_subsystem(); }
   std::string target_at(const nvmetcp::Portal& numeric) override { return others_.find_target_at(numeric); }
   void target_is_back() override { others_.target_is_back(); }

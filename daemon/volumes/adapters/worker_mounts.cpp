@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "base/file.hpp"
 #include "daemon/log.hpp"
-#include "daemon/volumes/adapters/host_neighbours.hpp"
 #include "daemon/workers/messages.hpp"
 #include "daemon/workers/wire.hpp"
 
@@ -27,7 +27,7 @@ json::object message_of(const Remount& mount) {
   request["uuid"] = mount.uuid;
   request["stamp"] = static_cast<std::int64_t>(mount.stamp);
   request["alone"] = mount.alone;
-  request["host"] = node_name_of_host();
+  request["host"] = host_name();
   if (const auto& of = mount.reservation)
     request["keep_reservation"] = json::object{{"subsystem", of->subsystem}, {"nsid", of->nsid}};
   return request;
@@ -41,7 +41,7 @@ json::object message_of(const OwnMount& mount) {
 
 asio::awaitable<Result<Mounted>> WorkerMounts::mount(mounts::MountRequest wanted,
                                                      FilesystemIdentity identity) {
-  json::object request{{"mount", to_message(wanted)}, {"host", node_name_of_host()}};
+  json::object request{{"mount", to_message(wanted)}, {"host", host_name()}};
   const bool pin = !identity.uuid.empty();
   if (pin) {
     request["pin_file"] = store_.pin_file().native();

@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/workers/unmounted_folder.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
 #include "daemon/workers/verbs/hold_volume.hpp"
-#include "daemon/workers/verbs/this_host.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/files/space.hpp"
@@ -171,9 +171,7 @@ Result<json::object> list_published_verb(const json::object& request, const Prog
     if (is_same && *is_same) same.push_back(one.name);
   }
   for (staging::UnreadableCopy& one : others.unreadable) one.reason = printable(one.reason);
-  const auto host = this_host();
-  if (!host) return host.take_error();
-  const auto begun = staging::begun_checkpoints(folder, *host);
+  const auto begun = staging::begun_checkpoints(folder, host_name());
   const auto space = staging::space_of(get_text(request, "root"));
   return json::object{{"copies", copies ? staging::rows_to_json(*copies) : json::array()},
                       {"begun", begun ? staging::rows_to_json(*begun) : json::array()},
@@ -232,10 +230,8 @@ Result<json::object> point_output_verb(const json::object& request, const Progre
 Result<json::object> announce_shards_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto opened = open_destination(request, get_text(request, "path"));
   if (!opened) return opened.take_error();
-  const auto host = this_host();
-  if (!host) return host.take_error();
   for (const std::string& name : get_strings(request, "checkpoints")) {
-    auto told = staging::announce_shard({opened->folder.path, name}, *host, SystemClock().wall());
+    auto told = staging::announce_shard({opened->folder.path, name}, host_name(), SystemClock().wall());
     if (!told) return told.take_error();
   }
   return json::object{};

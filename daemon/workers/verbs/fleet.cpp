@@ -22,7 +22,7 @@ constexpr std::size_t kMostNoted = 1024;
 constexpr std::chrono::seconds kNotedFor{15};
 
 // A host without NVMe has no NQN: systemd's machine ID is used instead.
-std::string host_name() {
+std::string own_name() {
   const auto identity = nvmetcp::read_host_identity(SystemRoot{});
   if (identity) return identity->nqn;
   return "machine:" + read_line_file("/etc/machine-id").value_or("unknown");
@@ -65,7 +65,7 @@ Result<FleetMembers> fleet_members_of(const json::object& object) {
   members.key_file = get_text(object, "key_file");
   auto key = fleet::read_key(members.key_file);
   if (!key) return key.take_error();
-  const std::string name = host_name();
+  const std::string name = own_name();
   auto security = fleet::Security::make(*key, name);
   if (!security) return security.take_error();
   members.security = std::move(*security);

@@ -77,7 +77,7 @@ Result<> check_unchanged(const json::object& request, std::uint64_t closed) {
   if (!answer) return answer.take_error();
   const auto now = from_message<mounts::Superblock>(*answer);
   if (!now) return now.take_error();
-  const std::string device = printable(get_text(request, "device"));
+  const std::string device = get_shown(request, "device");
   const auto stamp = closed != 0 ? closed : static_cast<std::uint64_t>(get_int(request, "stamp").value_or(0));
   if (now->uuid != get_string(request, "uuid"))
     return fail(Errc::Refused, device + " holds another file system by now");

@@ -12,7 +12,6 @@
 #include "daemon/workers/missing_source.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
 #include "daemon/workers/verbs/hold_volume.hpp"
-#include "daemon/workers/verbs/this_host.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
@@ -120,7 +119,7 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
     if (!other) return other.take_error();
     if (!other->empty())
       progress({{"deletes", "the copy of " + printable(*other)},
-                {"because", "a copy of " + printable(get_text(request, "source")) + " replaces it"}});
+                {"because", "a copy of " + get_shown(request, "source") + " replaces it"}});
   }
   auto report = staging::copy(get_text(request, "source"), path, options, sink, kNeverStopped);
   if (report) {
@@ -145,11 +144,9 @@ Error replaced(const std::string& name, const std::string& newer) {
 // sends "shard_sent_ns" of a result that was "waiting" with its next request.
 Sent send_shard(const json::object& request, const std::filesystem::path& path, unsigned nodes,
                 const staging::ProgressSink& sink, const ProgressLine& progress) {
-  const auto host = this_host();
-  if (!host) return host.take_error();
   const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
   const staging::OwnShard own{get_text(request, "source"),
-                              {*host, get_text(request, "marker")},
+                              {host_name(), get_text(request, "marker")},
                               get_int(request, "shard_sent_ns").value_or(0),
                               [&](const std::string& name) {
                                 progress({{"deletes", "the shards of " + printable(name)},
@@ -259,7 +256,7 @@ Result<json::object> recorded_verb(const json::object& request, const ProgressLi
     records.push_back(std::move(record));
   }
   if (error && error != std::errc::no_such_file_or_directory)
-    return fail_errno(error.value(), "reading " + printable(get_text(request, "folder")));
+    return fail_errno(error.value(), "reading " + get_shown(request, "folder"));
   return json::object{{"records", std::move(records)}};
 }
 

@@ -33,15 +33,14 @@ Result<> SpareLeases::remove(const std::string& id) const {
 Result<SpareLeases::Found> SpareLeases::all() const {
   Found found;
   std::error_code error;
-  for (std::filesystem::directory_iterator files(folder_, error), end; !error && files != end;
-       files.increment(error)) {
-    if (files->path().extension() != ".json") continue;  // a worker was killed while it wrote it
-    const auto text = read_file(files->path());
+  for (const std::filesystem::path& file : list_folder(folder_, error)) {
+    if (file.extension() != ".json") continue;  // a worker was killed while it wrote it
+    const auto text = read_file(file);
     if (!text && text.error().kind == Errc::NotFound) continue;
     if (!text && !is_medium_error(text.error().number)) return text.take_error();
     const auto lease = text ? parse_json_object(*text) : fail(text.error());
     if (lease) found.leases.push_back(lease_from_json(*lease));
-    if (!lease) found.lost[files->path()] = lease.error().message();
+    if (!lease) found.lost[file] = lease.error().message();
   }
   if (error && error != std::errc::no_such_file_or_directory)
     return fail_errno(error.value(), "reading folder " + printable(folder_.native()));

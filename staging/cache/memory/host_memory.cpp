@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "staging/files/io/meminfo.hpp"
 
 namespace spark::staging {

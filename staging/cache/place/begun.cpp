@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <thread>
 
+#include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/cache/place/left_behind.hpp"
 #include "staging/files/deletion.hpp"
@@ -34,12 +36,6 @@ Bytes on_disk(const fs::path& path) {
   return sum;
 }
 
-std::vector<std::string> names_in_folder(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const fs::path& at : list_folder(folder)) names.push_back(at.filename().native());
-  return names;
-}
-
 Result<UnwantedCopy> look_at(const Destination& copy, const StopFlag& stop) {
   UnwantedCopy found{copy.folder.filename().native(), copy};
   if (auto manifest = ManifestReader::open(copy.manifest())) found.dataset = manifest->header().dataset;
@@ -62,7 +58,7 @@ Result<UniqueFd> try_to_hold(const fs::path& folder) {
   struct stat locked {
   }, named{};
   const bool is_it = ::fstat(held.get(), &locked) == 0 && ::lstat(folder.c_str(), &named) == 0 &&
-                     locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+                     is_same_file(locked, named);
   return is_it ? std::move(held) : UniqueFd();
 }
 

@@ -52,6 +52,7 @@ Result<Bytes> delete_copies(const fs::path& folder, const StopFlag& stop) {
 // mounted.
 void delete_rest(const fs::path& folder) {
   static_cast<void>(remove_tree(folder, kGivenUp));
+  ::rmdir((folder / ".live").c_str());  // of live views, which have ended
   ::rmdir(folder.c_str());  // a failure means that it is a mount point, or that something else is in it
 }
 

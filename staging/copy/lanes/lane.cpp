@@ -27,7 +27,7 @@ Stretch next_data(const OpenedFile& file, Bytes from, Bytes end) {
   const off_t hole = ::lseek(file.fd.get(), data, SEEK_HOLE);
   if (hole < 0) return {from, end};
   return {std::max(from, round_down(static_cast<Bytes>(data), file.mode.alignment)),
-          std::min(end, round_up(static_cast<Bytes>(hole), file.mode.alignment))};
+          std::min(end, rounded_up(static_cast<Bytes>(hole), file.mode.alignment))};
 }
 
 tl::unexpected<Error> write_failed(int number, const OpenedFile& copy) {
@@ -136,7 +136,7 @@ Request* Lane::ask(Request::Kind kind, const OpenedFile& file, std::size_t bytes
   request_.kind = kind;
   request_.fd = file.fd.get();
   request_.data = buffer_.data();
-  request_.bytes = file.mode.direct ? round_up(bytes, file.mode.alignment) : bytes;
+  request_.bytes = file.mode.direct ? rounded_up(bytes, file.mode.alignment) : bytes;
   request_.offset = at_;
   started_ = Clock::now();
   return &request_;

@@ -11,6 +11,10 @@
 namespace spark::staging {
 
 enum class CopyPhase { Walking, Copying, Flushing, Verifying, Publishing };
+inline const char* to_string(CopyPhase phase) {
+  static constexpr const char* kWords[] = {"walking", "copying", "flushing", "verifying", "publishing"};
+  return kWords[static_cast<std::size_t>(phase)];
+}
 
 // A snapshot, reported about four times a second from one thread.
 struct CopyProgress {

@@ -41,7 +41,7 @@ ThreadRange small_file_threads(const CopyOptions& options) {
 }
 
 Bytes usable_chunk(Bytes wanted) {
-  return std::clamp<Bytes>(round_up(wanted, kLargestAlignment), kLargestAlignment, kHashPiece);
+  return std::clamp<Bytes>(rounded_up(wanted, kLargestAlignment), kLargestAlignment, kHashPiece);
 }
 
 }  // namespace spark::staging

@@ -19,7 +19,7 @@ bool still_has_name(const UniqueFd& fd, const std::filesystem::path& file) {
   }, named{};
   return folder && ::fstat(fd.get(), &opened) == 0 &&
          ::fstatat(folder.get(), file.filename().c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+         is_same_file(opened, named);
 }
 
 Result<UniqueFd> lock_file(const std::filesystem::path& file, Holders holders) {

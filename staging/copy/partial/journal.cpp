@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "base/threads.hpp"

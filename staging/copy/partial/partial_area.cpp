@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/copy/partial/file_lock.hpp"
@@ -31,8 +32,7 @@ namespace {
 // A killed process usually exits within milliseconds.
 constexpr std::chrono::milliseconds kPoll{100}, kPatience{2'000};
 constexpr char kLock[] = "lock", kState[] = "state";
-constexpr std::size_t kLongestHost = 256;  // with its end
-constexpr unsigned kExchange = 2;          // RENAME_EXCHANGE, of linux/fs.h
+constexpr unsigned kExchange = 2;  // RENAME_EXCHANGE, of linux/fs.h
 
 // The new name of a folder with a lock that will not be released; no area's own name begins with a dot.
 std::filesystem::path left_behind(const std::filesystem::path& folder) {
@@ -48,16 +48,6 @@ bool is_on_nfs(int fd) {
   return ::fstatfs(fd, &info) != 0 || info.f_type == NFS_SUPER_MAGIC;
 }
 
-std::string this_host() {
-  char name[kLongestHost] = "";
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
-// Another one for each start of a kernel.
-std::string this_boot() {
-  return read_line_file("/proc/sys/kernel/random/boot_id").value_or("");
-}
-
 std::string this_machine() {
   return read_line_file("/etc/machine-id").value_or("");
 }
@@ -65,9 +55,9 @@ std::string this_machine() {
 struct Holder {
   std::string host, boot, machine;  // empty: unknown
 
-  bool has_this_name() const { return host == this_host(); }
+  bool has_this_name() const { return host == host_name(); }
   bool may_be_here() const {
-    return host.empty() || (has_this_name() && (boot.empty() || boot == this_boot()));
+    return host.empty() || (has_this_name() && (boot.empty() || boot == boot_id(SystemRoot{})));
   }
   bool is_namesake() const {
     const std::string here = this_machine();
@@ -78,7 +68,7 @@ struct Holder {
 // For other hosts, which see it on NFS once it is flushed. Empty if it could not be written: then they don't
 // know the name.
 std::string write_holder(int fd) {
-  std::string text = this_host() + "\n" + this_boot() + "\n" + this_machine() + "\n";
+  std::string text = host_name() + "\n" + boot_id(SystemRoot{}) + "\n" + this_machine() + "\n";
   if (::ftruncate(fd, 0) != 0 || write_all(fd, text) != 0) return "";
   if (is_on_nfs(fd)) ::fdatasync(fd);
   return text;
@@ -93,10 +83,6 @@ Holder read_holder(const std::filesystem::path& file) {
 // It has the folder's name, so that no other partial copy can be taken for it.
 std::string mark_of(const std::filesystem::path& folder) {
   return companion_name(folder.filename().native(), ".spark-mark");
-}
-
-bool is_same_object(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 }  // namespace
@@ -123,7 +109,7 @@ Result<PartialArea> PartialArea::acquire(const std::filesystem::path& folder, st
   // The previous holder of the lock may have deleted the folder of this descriptor.
   const bool is_there = ::lstat(folder.c_str(), &named) == 0;
   if (!is_there && errno != ENOENT) return fail_errno(errno, "looking at folder " + shown);
-  if (!is_there || !is_same_object(opened, named))
+  if (!is_there || !is_same_file(opened, named))
     return fail(Errc::Unavailable, "locking folder " + shown + ": it went away");
   if (auto taken = area.take_what_was_left(); !taken) return taken.take_error();
   return area;
@@ -139,7 +125,7 @@ Result<> PartialArea::lock_among_hosts(std::string& other_host) {
   // To an NFS server two hosts of one name may be one that restarts, and its locks end. Both would write
   // here.
   if (*locked && is_on_nfs(rest_.opened().get()) && read_holder(file).is_namesake()) {
-    return fail(Errc::Refused, doing + ": another host that is also called " + this_host() + " copies there",
+    return fail(Errc::Refused, doing + ": another host that is also called " + host_name() + " copies there",
                 "give each host a name of its own; if that host is gone, delete this folder");
   }
   if (*locked) {
@@ -170,7 +156,7 @@ Result<> PartialArea::check_held() const {
   struct stat held {
   }, named{};
   const bool is_there = ::fstat(rest_.opened().get(), &held) == 0 && ::lstat(place_.c_str(), &named) == 0;
-  if (is_there ? !is_same_object(held, named) : errno == ENOENT)
+  if (is_there ? !is_same_file(held, named) : errno == ENOENT)
     return fail(Errc::Unavailable, shown + " is not there any more",
                 "its volume was taken down, or another user has renamed it or a folder above it");
   if (written_.empty()) return {};
@@ -197,7 +183,7 @@ bool PartialArea::has_own_lock_file() const {
   struct stat locked {
   }, there{};
   if (!named || ::fstat(host_lock_.get(), &locked) != 0 || ::fstat(named.get(), &there) != 0 ||
-      !is_same_object(locked, there))
+      !is_same_file(locked, there))
     return false;
   // The name could not be written on a full drive.
   if (written_.empty()) return read_holder(folder_ / kLock).may_be_here();

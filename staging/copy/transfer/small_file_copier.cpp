@@ -104,7 +104,7 @@ bool SmallFileCopier::is_plain_at_source(const Entry& entry) {
 }
 
 std::size_t SmallFileCopier::to_ask(const Entry& entry) const {
-  return reads_direct_ ? round_up(entry.size, kLargestAlignment) : entry.size;
+  return reads_direct_ ? rounded_up(entry.size, kLargestAlignment) : entry.size;
 }
 
 void SmallFileCopier::start(Reading& reading, unsigned lane) {

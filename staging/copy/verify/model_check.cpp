@@ -28,14 +28,8 @@ Result<Entries> entries_of(const std::filesystem::path& manifest) {
 }
 
 // None: it is not there.
-const Entry* find(const Entries& entries, std::string_view path) {
-  const auto entry = std::ranges::lower_bound(entries, path, {},
-                                              [](const Entry& one) -> std::string_view { return one.path; });
-  return entry != entries.end() && entry->path == path ? &*entry : nullptr;
-}
-
 const Entry* find_content(const Entries& entries, std::string_view path) {
-  const Entry* entry = find(entries, path);
+  const Entry* entry = find_entry(entries, path);
   return entry != nullptr && is_content_of_copy(*entry) ? entry : nullptr;
 }
 
@@ -93,7 +87,7 @@ std::string pin_of(const std::vector<PublishedFile>& files, const std::vector<st
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const std::string_view path = files[i].path;
-    const Entry* entry = find(entries, path);
+    const Entry* entry = find_entry(entries, path);
     const bool is_inside = !entry_point.empty() && path.starts_with(entry_point);
     lines.push_back(sha256[i] + "  " + std::to_string(entry == nullptr ? 0 : entry->size) + "  " +
                     std::string(path.substr(is_inside ? entry_point.size() + 1 : 0)) + "\n");

@@ -82,7 +82,7 @@ ReadOutcome read_at(int fd, const IoMode& mode, std::byte* into, std::size_t wan
   std::size_t done = 0;
   std::size_t ended_at = SIZE_MAX;  // a direct read of an unaligned length has reached the end
   while (done < want) {
-    const std::size_t ask = mode.direct ? round_up(want - done, mode.alignment) : want - done;
+    const std::size_t ask = mode.direct ? rounded_up(want - done, mode.alignment) : want - done;
     const ssize_t got = ::pread(fd, into + done, ask, static_cast<off_t>(offset + done));
     if (got < 0 && (errno == EINTR || retry_buffered(fd, mode, errno, retried))) continue;
     if (got < 0) return {done, errno};
@@ -102,7 +102,7 @@ ReadOutcome read_at(int fd, const IoMode& mode, std::byte* into, std::size_t wan
 int write_at(int fd, const IoMode& mode, std::byte* from, std::size_t bytes, Bytes offset) {
   std::size_t length = bytes;
   if (mode.direct) {
-    length = round_up(bytes, mode.alignment);
+    length = rounded_up(bytes, mode.alignment);
     std::memset(from + bytes, 0, length - bytes);
   }
   bool retried = false;

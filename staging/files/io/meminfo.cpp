@@ -1,6 +1,5 @@
 #include "staging/files/io/meminfo.hpp"
 
-#include <charconv>
 #include <string>
 
 #include "base/text.hpp"
@@ -13,9 +12,7 @@ Bytes read_meminfo(const SystemRoot& root, std::string_view name) {
   const std::size_t at = lines.find(line);
   if (at == std::string::npos) return 0;
   const std::string_view number = trim(std::string_view(lines).substr(at + line.size(), 20));
-  Bytes kibibytes = 0;
-  std::from_chars(number.data(), number.data() + number.size(), kibibytes);
-  return kibibytes * kKiB;
+  return leading_number<Bytes>(number).value_or(0) * kKiB;
 }
 
 }  // namespace spark::staging

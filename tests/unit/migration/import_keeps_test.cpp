@@ -1,9 +1,7 @@
 // What a move must not lose: connections that nothing replaces, protection, settings.
 #include <gtest/gtest.h>
 
-#include "daemon/config/parse.hpp"
-#include "migration/import.hpp"
-#include "tests/support/host_by_hand.hpp"
+#include "tests/unit/migration/import_fixture.hpp"
 
 namespace spark::host {
 namespace {
@@ -11,7 +9,7 @@ namespace {
 const std::string kUnits = "etc/systemd/system/";
 
 // nvme1n1 is raid5-data and nvme3n1 llm-models, both at 192.168.0.100, mounted, in fstab.
-class ImportKeeps : public ::testing::Test {
+class ImportKeeps : public ImportFixture {
  protected:
   ImportKeeps() {
     test::set_up_by_hand(host);
@@ -20,14 +18,6 @@ class ImportKeeps : public ::testing::Test {
 
   void unit(const std::string& name, const std::string& commands) {
     host.write(kUnits + name, "[Service]\nType=oneshot\n" + commands);
-  }
-
-  Imported import() { return import_configuration(host.root(), survey(host.root()), WallTime{}); }
-
-  config::Config parsed(const Imported& imported) {
-    const auto config = config::parse(imported.yaml, "imported.yaml");
-    EXPECT_TRUE(config) << config.error().message() << "\n" << imported.yaml;
-    return config.value_or(config::Config());
   }
 
   static bool moves(const Imported& imported, const std::string& unit) {

@@ -1,26 +1,13 @@
 // Setups that public manuals and forums show. Whole hosts are in tests/unit/cli/hosts.
 #include <gtest/gtest.h>
 
-#include "daemon/config/parse.hpp"
-#include "migration/import.hpp"
 #include "migration/undo.hpp"
-#include "tests/support/host_by_hand.hpp"
+#include "tests/unit/migration/import_fixture.hpp"
 
 namespace spark::host {
 namespace {
 
-class ImportOfSetups : public ::testing::Test {
- protected:
-  Imported import() { return import_configuration(host.root(), survey(host.root()), WallTime{}); }
-
-  config::Config parsed(const Imported& imported) {
-    const auto config = config::parse(imported.yaml, "imported.yaml");
-    EXPECT_TRUE(config) << config.error().message() << "\n" << imported.yaml;
-    return config.value_or(config::Config());
-  }
-
-  test::FakeSysfs host;
-};
+class ImportOfSetups : public ImportFixture {};
 
 TEST_F(ImportOfSetups, KeysOfNvmeCli3AndAKeyForTlsAreProtectionToo) {
   host.write("etc/systemd/system/c.service",

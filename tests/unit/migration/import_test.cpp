@@ -2,25 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/config/parse.hpp"
 #include "migration/undo.hpp"
-#include "tests/support/host_by_hand.hpp"
+#include "tests/unit/migration/import_fixture.hpp"
 
 namespace spark::host {
 namespace {
 
-class Import : public ::testing::Test {
- protected:
-  Imported import() { return import_configuration(host.root(), survey(host.root()), WallTime{}); }
-
-  config::Config parsed(const Imported& imported) {
-    const auto config = config::parse(imported.yaml, "imported.yaml");
-    EXPECT_TRUE(config) << config.error().message() << "\n" << imported.yaml;
-    return config.value_or(config::Config());
-  }
-
-  test::FakeSysfs host;
-};
+class Import : public ImportFixture {};
 
 TEST_F(Import, AManualSetupIsImportedWithTheIdentityOfEachVolume) {
   test::set_up_by_hand(host);

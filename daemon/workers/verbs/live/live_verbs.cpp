@@ -146,7 +146,7 @@ Result<json::object> drop_pages_verb(const json::object& request, const Progress
   const auto nodes = get_count(place->note, "nodes");
   const auto table = mounts::read_mount_table(SystemRoot{});
   if (!table) return table.take_error();
-  for (const mounts::Mount* mount : mounts::stack_at(*table, place->folder)) {
+  for (const mounts::Mount* mount : mounts::stack_at(*table, place->mounted)) {
     if (mount->type != staging::kFuseType) continue;
     const auto dropped = staging::drop_fuse_pages(device, minor(mount->device_number), nodes);
     if (!dropped) return fail(dropped.error());

@@ -44,6 +44,15 @@ class LiveTest : public DatasetsTest {
     worker.on("find-views", R"(echo '{"result": {"views": []}}')");
   }
 
+  // A staging that finds no room once a worker, or the test, has made this file.
+  void stage_until_full(const std::string& file) {
+    worker.on("stage",
+              "cat > /dev/null; echo '{\"progress\": {\"readable\": true}}'; " + std::string(kBegun) +
+                  "; while [ ! -e " + file +
+                  " ]; do sleep 0.02; done; "
+                  "echo '{\"error\": {\"kind\": \"no_space\", \"what\": \"it is full\", \"hint\": \"\"}}'");
+  }
+
   // `before`: of the script. Files with the lines `x`: failed, ended, removed; and ended-NUMBER.
   void end_view(const std::string& before) {
     worker.on("end-view",

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/file.hpp"
 #include "tests/unit/daemon/datasets/live_fixture.hpp"
 
 namespace spark::datasets {
@@ -149,7 +150,7 @@ TEST_F(LiveJobsTest, ARestartedDaemonKeepsTheViewForItsJob) {
             R"(echo '{"result": {"leases": [{"id": "job:slurm:123:imagenet", "dataset": "imagenet", )"
             R"("generation": 0, "holder": "h", "job": {"system": "slurm", "id": "123", "user": "", )"
             R"("processes": [], "boot": ")" +
-                staging::boot_id(SystemRoot{}) + R"("}}]}}')");
+                boot_id(SystemRoot{}) + R"("}}]}}')");
   start();
   ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "live"; }));
   const auto waits = stage_for(kLiveJob, false);

@@ -52,10 +52,7 @@ TEST_F(LiveTest, WithoutResendTheConnectionEndsWithItsProcess) {
 }
 
 TEST_F(LiveTest, AStagingThatFailsFailsTheView) {
-  worker.on("stage",
-            "cat > /dev/null; echo '{\"progress\": {\"readable\": true}}'; " + std::string(kBegun) +
-                "; while [ ! -e go ]; do sleep 0.02; done; "
-                "echo '{\"error\": {\"kind\": \"no_space\", \"what\": \"it is full\", \"hint\": \"\"}}'");
+  stage_until_full("go");
   start_empty();
   const auto job = stage_now();
   ASSERT_TRUE(ends(job));
@@ -106,10 +103,7 @@ TEST_F(LiveTest, AProcessThatBeginsAndDiesIsNotStartedForever) {
 
 TEST_F(LiveTest, AViewThatCannotBeFailedLosesItsConnection) {
   kept.manager = &manager;
-  worker.on("stage",
-            "cat > /dev/null; echo '{\"progress\": {\"readable\": true}}'; " + std::string(kBegun) +
-                "; while [ ! -e go ]; do sleep 0.02; done; "
-                "echo '{\"error\": {\"kind\": \"no_space\", \"what\": \"it is full\", \"hint\": \"\"}}'");
+  stage_until_full("go");
   end_view(
       "case $request in *'\"reason\"'*) echo '{\"error\": {\"kind\": \"not_found\", \"what\": \"no map\", "
       "\"hint\": \"\"}}'; exit;; esac; ");
@@ -180,10 +174,7 @@ TEST_F(LiveTest, AViewThatHasNotAnsweredEndsWithItsRequest) {
 
 TEST_F(LiveTest, AViewThatHasNotAnsweredEndsWithTheFailureOfItsStaging) {
   worker.on("serve-view", "cat > /dev/null; echo x > server; exec sleep 100");
-  worker.on("stage",
-            "cat > /dev/null; echo '{\"progress\": {\"readable\": true}}'; " + std::string(kBegun) +
-                "; while [ ! -e server ]; do sleep 0.02; done; "
-                "echo '{\"error\": {\"kind\": \"no_space\", \"what\": \"it is full\", \"hint\": \"\"}}'");
+  stage_until_full("server");
   start_empty();
   const auto job = stage_now();
   ASSERT_TRUE(ends(job));

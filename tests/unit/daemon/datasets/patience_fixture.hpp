@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/file.hpp"
 #include "staging/leases/lease_json.hpp"
 #include "tests/unit/daemon/datasets/fixture.hpp"
 
@@ -57,7 +58,7 @@ class PatienceTest : public DatasetsTest {
     Lease lease;
     lease.job.system = staging::kSlurm;
     lease.job.id = "7";
-    lease.job.boot = staging::boot_id(SystemRoot{});
+    lease.job.boot = boot_id(SystemRoot{});
     lease_of(lease, generation);
   }
   bool is_stalled() {

@@ -44,6 +44,16 @@ class StageOutsTest : public OutputsTest {
     wanted.asker.uid = 1000;
     return wanted;
   }
+  // Of the output run7, of which one copy is kept, by this rule of completeness.
+  StageOutRequest request_of_output(const std::string& rule) {
+    config::Output& output = settings.outputs["run7"];
+    output.volume = "checkpoints";
+    output.to = "run";
+    output.keep = 1;
+    StageOutRequest wanted = request();
+    wanted.rule = rule;
+    return wanted;
+  }
   std::shared_ptr<Job> send(StageOutRequest wanted = request()) {
     auto job = await(context, outs->send(std::move(wanted)));
     EXPECT_TRUE(job && *job) << (*job ? "" : job->error().message());

@@ -106,13 +106,7 @@ TEST_F(StageOutsTest, ACopyThatIsInUseWhenTheTransferEndsIsSparedByTheDeletionOf
 
 TEST_F(StageOutsTest, TheConfigurationAtTheEndOfATransferSaysWhatAnOutputKeeps) {
   worker.on("stage-out", note_request("stage-outs.log") + "until [ -e go ]; do sleep 0.02; done; " + kSent);
-  config::Output output;
-  output.volume = "checkpoints";
-  output.to = "run";
-  output.keep = 1;
-  settings.outputs["run7"] = output;
-  StageOutRequest of_output = request();
-  of_output.rule = "marker";
+  const StageOutRequest of_output = request_of_output("marker");
   const auto job = send(of_output);
   ASSERT_TRUE(run_until(context, [&] { return !text_of("stage-outs.log").empty(); }));
   settings.outputs["run7"].keep = 5;  // a reload during the transfer
@@ -128,13 +122,7 @@ TEST_F(StageOutsTest, TheConfigurationAtTheEndOfATransferSaysWhatAnOutputKeeps) 
 TEST_F(StageOutsTest, AReloadTakesBackADeletionInProgress) {
   worker.on("prune-output", note_request("prunes.log") +
                                 R"(case $request in *'"keep":1'*) sleep 60 ;; esac; echo '{"result": {}}')");
-  config::Output output;
-  output.volume = "checkpoints";
-  output.to = "run";
-  output.keep = 1;
-  settings.outputs["run7"] = output;
-  StageOutRequest of_output = request();
-  of_output.rule = "rename";
+  const StageOutRequest of_output = request_of_output("rename");
   const auto job = send(of_output);
   ASSERT_TRUE(run_until(context, [&] { return !text_of("prunes.log").empty(); }));
   settings.outputs["run7"].keep = 5;

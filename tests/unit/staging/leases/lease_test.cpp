@@ -1,4 +1,5 @@
 #include "staging/leases/lease.hpp"
+#include "base/file.hpp"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -55,6 +55,17 @@ TEST_F(ViewMapTest, WithdrawingBeginsAnEpoch) {
   EXPECT_EQ(map->unit(4), UnitState::Here);
 }
 
+// A reader must not get two states of a file, before and after the publication.
+TEST_F(ViewMapTest, WhatHasFailedStaysSo) {
+  const auto map = make();
+  map->withdraw({3, 1}, UnitState::Failed);
+  map->withdraw({0, map->units()});
+  map->set_published("/published");
+  map->set_here({0, map->units()});
+  EXPECT_EQ(map->unit(3), UnitState::Failed);
+  EXPECT_EQ(map->unit(4), UnitState::Here);
+}
+
 // The published folder need not be the one that a server has open.
 TEST_F(ViewMapTest, PublishingBeginsAnEpoch) {
   const auto map = make();

@@ -1,6 +1,7 @@
 // Leases of a scheduler's jobs: held from the request on, ended by the epilog or when no process of the job
 // is left.
 #include "daemon/datasets/leases/job_leases.hpp"
+#include "base/file.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -230,7 +231,7 @@ TEST_F(JobLeasesTest, LeasesAreKeptWhileTheRunningJobsAreUnknown) {
 }
 
 TEST_F(JobLeasesTest, LeasesSurviveADaemonRestartButNotAReboot) {
-  const std::string boot = staging::boot_id(SystemRoot{});
+  const std::string boot = boot_id(SystemRoot{});
   ASSERT_FALSE(boot.empty());
   const auto lease = [](const std::string& id, const std::string& in) {
     return R"({"id": "job:slurm:)" + id +

@@ -40,6 +40,11 @@ class FenceTest : public VolumeTest {
     const auto probes = world.count("probe");
     ASSERT_TRUE(run_until([&] { return world.count("probe") >= probes + 2; }));
   }
+  void expect_refused_after_one_mount() {
+    ASSERT_TRUE(becomes(State::Refused));
+    EXPECT_THAT(reason(), testing::HasSubstr("has it open for writing, or died while it had"));
+    EXPECT_EQ(world.count("mount rw"), 1);
+  }
   // Its mount stays.
   void end_daemon() {
     volume->stop();

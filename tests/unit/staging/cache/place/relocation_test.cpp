@@ -49,6 +49,7 @@ TEST_F(RelocationToADriveTest, TheOldCacheStaysInForceUntilTheConfigurationNames
   EXPECT_TRUE(moved->left.empty());
   expect_whole(old_);
   expect_whole(new_);
+  std::filesystem::create_directories(old_ / ".live");
   const auto cleared = move(new_);
   ASSERT_OK(cleared);
   EXPECT_EQ(cleared->how, Relocated::OldDeleted);

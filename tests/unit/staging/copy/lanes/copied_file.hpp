@@ -40,7 +40,7 @@ class CopiedFile final : public FileWork {
     const std::size_t alignment = std::max(source_.mode.alignment, copy_.mode.alignment);
     source_.mode.alignment = copy_.mode.alignment = alignment;
     source_.is_sparse = allocated(std::filesystem::path(source_.tree->root()) / source_.path) < source_.size;
-    EXPECT_EQ(::ftruncate(copy_.fd.get(), static_cast<off_t>(round_up(copy_.size, alignment))), 0);
+    EXPECT_EQ(::ftruncate(copy_.fd.get(), static_cast<off_t>(rounded_up(copy_.size, alignment))), 0);
     return {};
   }
   std::vector<std::uint64_t> to_do() const override {
