@@ -114,6 +114,19 @@ TEST_F(LiveSetsTest, ACopyThatIsBeingFlushedDoesNotBeginAgain) {
   EXPECT_EQ(get_string(dataset_of(job), "state"), "ready");
 }
 
+TEST_F(LiveSetsTest, ALiveDatasetIsListedBesideItsEarlierCopy) {
+  start();  // with a copy
+  ASSERT_TRUE(ends(stage_now()));
+  const json::object row = row_of("imagenet");
+  EXPECT_EQ(get_string(row, "state"), "ready");
+  EXPECT_EQ(get_string(row, "path"), "/c/1");
+  EXPECT_FALSE(row.contains("bytes_here"));
+  const json::object* live = get_object(row, "live");
+  ASSERT_NE(live, nullptr);
+  EXPECT_EQ(get_string(*live, "path"), "/live/imagenet");
+  EXPECT_EQ(get_int(*live, "bytes_here"), 5);
+}
+
 // They are known once it has been walked, and a later attempt may find others.
 TEST_F(LiveSetsTest, WhatAViewDoesNotShowIsToldWithIt) {
   worker.on("stage", note_request("stages.log") +
