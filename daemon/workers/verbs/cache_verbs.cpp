@@ -102,7 +102,7 @@ json::array first_of(const std::vector<std::string>& names) {
     if (first.size() == kMost) break;
     first.emplace_back(name.size() > kLongest ? printable(name.substr(0, kLongest)) + "…" : name);
   }
-  if (names.size() > kMost) first.emplace_back("… and " + std::to_string(names.size() - kMost) + " more");
+  if (names.size() > kMost) first.emplace_back("and " + std::to_string(names.size() - kMost) + " more");
   return first;
 }
 
