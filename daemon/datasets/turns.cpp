@@ -110,7 +110,7 @@ const Turns::Waiting* Turns::next() {
   std::vector<std::pair<std::uint64_t, const Waiting*>> ranked;
   for (const Waiting* one : waiting_) {
     const uid_t user = one->task.demand().user;
-    if (!one->task.is_cancelled) ranked.emplace_back(one->task.is_read ? 0 : rank(user), one);
+    if (!one->task.is_cancelled) ranked.emplace_back(one->task.is_read ? 0 : 1 + rank(user), one);
   }
   std::ranges::stable_sort(ranked, {}, [](const auto& one) { return one.first; });
   const auto first = std::ranges::find_if(ranked, [&](const auto& one) { return can_go(*one.second); });
