@@ -75,6 +75,10 @@ void print_datasets(std::ostream& out, const Terminal& terminal, const json::obj
     if (dataset.contains("bytes_here"))
       table.add_note(format_bytes(get_count(dataset, "bytes_here")) +
                      " of it is here, reads of the rest wait");
+    if (const json::object* live = get_object(dataset, "live"))
+      table.add_note("a newer state is live: " + format_bytes(get_count(*live, "bytes_here")) + " of " +
+                     format_bytes(get_count(*live, "bytes")) + " is here, in " +
+                     printable(get_text(*live, "path")));
     if (const std::string doubt = doubt_in_words(dataset); !doubt.empty()) table.add_note(doubt);
     if (const std::string origin = origin_in_words(dataset); !origin.empty()) table.add_note(origin);
     for (const json::object& lease : objects_in(dataset, "leases"))

@@ -26,14 +26,6 @@ tl::unexpected<Error> refuse_doubtful(const Task& task) {
               "let the other host unmount it, then stage again; --allow-dirty copies whatever is read there");
 }
 
-Slot slot_for(const Task& task, const SourcePlace& source) {
-  const Demand demand = task.demand();
-  const SlotKind kind = demand.is_prefetch     ? demand.by ? SlotKind::Deadline : SlotKind::Background
-                        : demand.max_rate != 0 ? SlotKind::Limited
-                                               : SlotKind::Full;
-  return {source.drive, kind, demand.user};
-}
-
 bool is_reserved(const Outcome& looked) {
   return looked && get_bool(*looked, "reserved").value_or(false);
 }
@@ -90,6 +82,20 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
   co_await end_holds(leases_, std::move(alone));  // no request waits for its result
 }
 
+bool Attempts::is_live(const Task& task) const {
+  return task.view != 0 && !task.is_one_file && views_.problem_of(task.view).empty();
+}
+
+Slot Attempts::slot_for(const Task& task, const SourcePlace& source) const {
+  const Demand demand = task.demand();
+  Slot slot{source.drive, SlotKind::Full, demand.user};
+  if (demand.max_rate != 0) slot.kind = SlotKind::Limited;
+  if (demand.is_prefetch) slot.kind = demand.by ? SlotKind::Deadline : SlotKind::Background;
+  slot.is_live = is_live(task) && !demand.is_prefetch;
+  slot.is_read = slot.is_live && task.is_read;
+  return slot;
+}
+
 // Waits while the source or the cache is away, as long as a request waits. A source that fails although it
 // looks healthy gets a limited number of attempts.
 asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
@@ -97,9 +103,12 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
   co_await wait_while_settling(context_, task);
   for (;;) {
     auto staged = co_await attempt_in_turn(task);
-    turns_.give_back(*task);
+    const bool goes_on =
+        !task->is_cancelled && task->attempt.begins_again && (!staged || is_redefined(context_, *task));
+    // A job that reads it would wait for the copy of whoever comes next.
+    if (!goes_on || !is_live(*task)) turns_.give_back(*task);
     if (task->is_cancelled) co_return task->cancelled();
-    if (task->attempt.begins_again && (!staged || is_redefined(context_, *task))) continue;
+    if (goes_on) continue;
     if (!staged && task->attempt.doubt) {
       const bool passed = co_await doubt_passed(context_, task);
       if (passed) continue;
@@ -165,7 +174,17 @@ bool Attempts::looks_first(const Task& task) const {
          std::ranges::find(*names, task.dataset.name) != names->end();
 }
 
+bool Attempts::may_go_on(const Task& task) const {
+  const auto source = context_.find_source(task.dataset);
+  return source && turns_.may_go_on(task, slot_for(task, *source));
+}
+
 asio::awaitable<Outcome> Attempts::attempt_in_turn(TaskPtr task) {
+  if (may_go_on(*task)) {
+    auto staged = co_await attempt(task, false);
+    co_return staged;
+  }
+  turns_.give_back(*task);
   if (looks_first(*task)) {
     auto looked = co_await attempt(task, true);
     const bool is_refused = !looked && looked.error().kind == Errc::NoSpace &&

@@ -47,6 +47,9 @@ class Attempts {
   bool looks_first(const Task& task) const;
   bool can_be_read(const Task& task) const;
   bool must_wait(const Task& task) const;
+  bool may_go_on(const Task& task) const;
+  bool is_live(const Task& task) const;
+  Slot slot_for(const Task& task, const SourcePlace& source) const;
   bool must_yield(const Task& task, SteadyTime now) const;
 
   const Context& context_;

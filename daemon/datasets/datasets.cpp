@@ -28,8 +28,8 @@ Datasets::Datasets(Context context, Jobs& jobs)
       upkeep_(context_, jobs_, activity_, catalog_, leases_, views_),
       cache_place_(context_.executor, context_.runner, jobs_, leases_,
                    {[this] { return catalog_.request(); }, [this] { return busy(); },
-                    [this] { return catalog_.recover(); }, [this] { return catalog_.claim(); },
-                    [this] { catalog_.release(); }}) {}
+                    [this] { return viewed(); }, [this] { return catalog_.recover(); },
+                    [this] { return catalog_.claim(); }, [this] { catalog_.release(); }}) {}
 
 asio::awaitable<void> Datasets::start() {
   Timer timer(context_.executor);
@@ -72,6 +72,11 @@ std::set<std::string> Datasets::busy() const {
   std::set<std::string> names = activity_.evicting;
   names.insert(activity_.wanted.begin(), activity_.wanted.end());
   for (const auto& [name, task] : activity_.tasks) names.insert(name);
+  return names;
+}
+
+std::set<std::string> Datasets::viewed() const {
+  std::set<std::string> names;
   for (const live::ViewedCopy& copy : views_.copies()) names.insert(copy.dataset);
   return names;
 }

@@ -60,7 +60,8 @@ class Datasets {
   asio::awaitable<Result<>> open();
   asio::awaitable<void> look_at_cache();
   void leases_changed();
-  std::set<std::string> busy() const;  // datasets being staged, waited for or evicted
+  std::set<std::string> busy() const;    // datasets being staged, waited for or evicted
+  std::set<std::string> viewed() const;  // with live views that programs may have open
 
   Context context_;
   Jobs& jobs_;

@@ -13,6 +13,14 @@
 namespace spark::datasets {
 namespace {
 
+// Whose share of the views it takes. Hooks ask as root.
+std::string owner_of(const StageRequest& request) {
+  const staging::SchedulerJob& job = request.job;
+  if (job.system == staging::kCsi) return "pods of " + printable(job.user.substr(0, job.user.find('/')));
+  if (job.is_set()) return "jobs of " + (job.user.empty() ? "unknown users" : printable(job.user));
+  return "user " + std::to_string(request.demand.user);
+}
+
 // For a later daemon, which has no other record of the request; see demand_in(). "after": the dataset's
 // newest copy; leases on it, or on earlier ones, are none of the view's.
 json::object demand_of(const StageRequest& request, const Catalog& catalog, const std::string& dataset) {
@@ -21,6 +29,7 @@ json::object demand_of(const StageRequest& request, const Catalog& catalog, cons
     after = std::max(after, get_int(copy, "generation").value_or(0));
   return {{"max_rate", request.demand.max_rate},
           {"user", request.demand.user},
+          {"owner", owner_of(request)},
           {"accept_source", request.accepts_source},
           {"after", after}};
 }
@@ -35,6 +44,7 @@ StageRequest demand_in(const json::object& noted) {
 
 json::object live_result(const Task& task, std::string folder) {
   const auto number = [&](const char* key) { return get_int(task.progress, key).value_or(0); };
+  const json::object& walk = task.attempt.walk;
   return {{"state", "live"},
           {"path", std::move(folder)},
           {"served_from", "live"},
@@ -47,22 +57,37 @@ json::object live_result(const Task& task, std::string folder) {
           {"bytes_per_second", number("bytes_per_second")},
           {"hash", ""},
           {"memfree_drop_bytes", 0},
-          {"skipped", json::array{}},
-          {"warnings", json::array{}},
+          {"skipped", json::value_from(get_strings(walk, "skipped"))},
+          {"outside_links", get_int(walk, "outside_links").value_or(0)},
+          {"warnings", json::value_from(get_strings(walk, "warnings"))},
           {"evicted", json::array{}}};
 }
 
 }  // namespace
 
 void KeptViews::want(const TaskPtr& task, const StageRequest& request) {
-  if (task->view != 0 && !has_failed(*task)) return;
+  if (task->view == 0 && !task->dataset.model && !task->is_one_file) add(task, request);
+}
+
+// Of several views that can't be mounted, everybody's copy would begin again for each.
+bool KeptViews::replace(const TaskPtr& task, const StageRequest& request) {
+  const bool was_read = views_.could_be_read(task->view);
+  if (!was_read && task->has_tried_another_view) return false;
+  add(task, request);
+  if (!was_read && !has_failed(*task)) task->has_tried_another_view = true;
+  return true;
+}
+
+void KeptViews::add(const TaskPtr& task, const StageRequest& request) {
   const std::string& dataset = task->dataset.name;
   task->view = views_.add(dataset, demand_of(request, catalog_, dataset));
-  const bool can_begin = views_.problem_of(task->view).empty();
-  if (can_begin && task->attempt.worker != 0 && !task->attempt.begins_again &&
-      get_string(task->progress, "phase") != "publishing")
+  const auto phase = get_string(task->progress, "phase");
+  const bool is_nearly_complete = phase == "flushing" || phase == "publishing";
+  if (!has_failed(*task) && task->attempt.worker != 0 && !task->attempt.begins_again && !is_nearly_complete)
     task->begin_again();
   begin({task, request.demand});
+  turns_.wake_all();       // it may wait for a turn that it has now
+  task->changed.notify();  // wakes the one that this one replaces
 }
 
 bool KeptViews::has_failed(const Task& task) const {
@@ -89,8 +114,16 @@ std::optional<Outcome> KeptViews::outcome(const Task& task, const StageRequest& 
   return live;
 }
 
+bool KeptViews::is_live(const Task& task, const StageRequest& request) const {
+  const auto live = request.is_now(task.dataset.name) ? outcome(task, request) : std::nullopt;
+  return live && live->has_value();
+}
+
 void KeptViews::use(const Task& task, const std::string& lease) {
-  if (const auto view = kept_.find(task.view); view != kept_.end()) view->second.leases.insert(lease);
+  const auto view = kept_.find(task.view);
+  if (view == kept_.end()) return;
+  view->second.leases.insert(lease);
+  view->second.task->is_read = true;
 }
 
 void KeptViews::changed() {
@@ -115,7 +148,8 @@ asio::awaitable<void> KeptViews::keep(std::uint64_t number) {
   const Kept& view = kept_.at(number);
   const TaskPtr task = view.task;
   const std::string& dataset = task->dataset.name;
-  while (!task->ended && (activity_.wanted.contains(dataset) || is_used(view))) co_await task->changed.wait();
+  const auto is_wanted = [&] { return task->view == number && activity_.wanted.contains(dataset); };
+  while (!task->ended && (is_wanted() || is_used(view))) co_await task->changed.wait();
   if (task->view == number) task->view = 0;  // a request that comes now gets another one
   if (!task->ended) {
     co_await views_.end(number);
@@ -159,6 +193,7 @@ void KeptViews::resume(const std::vector<live::Views::Earlier>& earlier) {
     Kept view = kept_for(one, is_newest);
     const TaskPtr task = view.task;
     task->view = one.number;
+    task->is_read = true;
     begin(std::move(view));
     if (!task->ended) launch(context_.executor, "staging " + one.dataset, attempts_.run(task));
   }

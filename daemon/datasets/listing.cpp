@@ -75,13 +75,18 @@ json::array copies_in(const json::object& row) {
   return copies;
 }
 
-// There is no complete copy: its totals are those of the walk.
+// The totals are those of the walk. A row with an earlier copy is that one's.
 void show_live(json::object& row, const json::object& progress, const std::string& folder) {
   const auto number = [&](const char* key) { return get_int(progress, key).value_or(0); };
-  row["path"] = folder;
-  row["bytes"] = number("bytes_total");
-  row["files"] = number("files_total");
-  row["bytes_here"] = number("bytes_done");
+  const json::object live{{"path", folder},
+                          {"bytes", number("bytes_total")},
+                          {"files", number("files_total")},
+                          {"bytes_here", number("bytes_done")}};
+  if (!row["path"].is_null()) {
+    row["live"] = live;
+    return;
+  }
+  for (const auto& [key, value] : live) row[key] = value;
 }
 
 }  // namespace
@@ -122,7 +127,8 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
     const std::string folder = views.folder_of(task->view);
     const bool is_live = !folder.empty() && phase != "stalled";
     not_ready(name, is_live ? "live" : named ? phase : "copying");
-    if (rows[name]["path"].is_null() && !folder.empty()) show_live(rows[name], task->progress, folder);
+    if (!folder.empty()) show_live(rows[name], task->progress, folder);
+    if (phase == "queued" && !folder.empty()) rows[name]["reason"] = "its copying waits for its turn";
     if (const std::string failed = views.reason_of(task->view); !failed.empty())
       rows[name]["reason"] = failed;
     if (const auto reason = get_string(task->progress, "reason")) rows[name]["reason"] = *reason;

@@ -21,18 +21,6 @@ void wake_on_cancel(Job& job, const std::shared_ptr<std::vector<TaskPtr>>& tasks
   };
 }
 
-// The shared staging was for requests that do not accept what the source has become.
-bool is_refused_for_others(const Task& task, const StageRequest& request) {
-  return request.accepts_source && !task.accepts_source && task.ended && !*task.ended &&
-         task.ended->error().kind == Errc::Refused;
-}
-
-// The shared staging looked at its source before the request: changes since then are not in the copy.
-bool is_older(const Task& task, const StageRequest& request) {
-  const bool is_staged = task.was_tried && task.ended && task.ended->has_value();
-  return is_staged && !task.is_copy && !request.demand.is_prefetch && task.attempt.requests < request.number;
-}
-
 }  // namespace
 
 // What the coroutines of one request share.
@@ -223,63 +211,6 @@ bool Requests::is_too_late(const Shared& shared, const Task& task) const {
   const SteadyTime begin = std::max(shared.begin, task.away_since.value_or(shared.begin));
   return context_.clock.steady() - begin >= *shared.request.wait &&
          !copies_.may_serve(shared.request, task.dataset);
-}
-
-asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, Tasks tasks,
-                                            const StageRequest& request, std::vector<std::string>& granted) {
-  json::array results;
-  for (TaskPtr& task : *tasks) {
-    auto outcome = co_await outcome_of(job, task, request);
-    bool may_be_gone = request.generation == 0;  // the copy that was in the last list of the cache
-    const auto is_gone = [&] {
-      return task->is_copy && !outcome && outcome.error().kind == Errc::Unavailable &&
-             std::exchange(may_be_gone, false);
-    };
-    while (job->is_running() &&
-           (is_refused_for_others(*task, request) || is_older(*task, request) || is_gone())) {
-      co_await stage_again(task, request);
-      watch(job, tasks, request);
-      outcome = co_await outcome_of(job, task, request);
-    }
-    if (!outcome) co_return outcome;
-    auto result = co_await result_of(task, std::move(*outcome), request, granted);
-    if (!result) co_return result;
-    results.push_back(std::move(*result));
-  }
-  if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
-  json::object all{{"datasets", std::move(results)}};
-  co_return all;
-}
-
-// Of the task; or of a copy that stands in for its source while that is away, which then replaces the task.
-asio::awaitable<Outcome> Requests::outcome_of(std::shared_ptr<Job> job, TaskPtr& task,
-                                              const StageRequest& request) {
-  bool may_get_another = true;  // of an earlier request's, which has failed
-  while (!task->is_copy) {
-    if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
-    if (task->ended && *task->ended) {
-      if (get_bool(**task->ended, "held").value_or(true)) co_return *task->ended;
-      break;  // there was no space for its worker's hold: perhaps there is now
-    }
-    const bool is_now = request.is_now(task->dataset.name);
-    const Error* failure = task->ended ? &task->ended->error() : task->away ? &*task->away : nullptr;
-    auto copy = failure != nullptr ? copies_.find(request, task->dataset, failure) : std::nullopt;
-    if (copy) {
-      (void)turns_.let_go({task}, request.demand);  // it staged nothing that is held
-      task = task_of(task->dataset, std::move(*copy), request);
-    } else if (task->ended) {
-      co_return *task->ended;
-    } else if (is_now && views_.has_failed(*task) && std::exchange(may_get_another, false)) {
-      views_.want(task, request);
-    } else if (auto live = is_now ? views_.outcome(*task, request) : std::nullopt) {
-      co_return std::move(*live);
-    } else {
-      job->set_progress(task->progress);
-      co_await task->changed.wait();
-    }
-  }
-  auto held = co_await hold_copy(task);
-  co_return held;
 }
 
 }  // namespace spark::datasets

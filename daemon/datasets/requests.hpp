@@ -37,12 +37,16 @@ class KeptViews {
         attempts_(attempts),
         views_(views) {}
 
-  // The task's staging gets a viewer, unless it has one. One that is under way goes on from what it has.
+  // The task's staging gets a viewer, unless it has one or can have none. One that is under way goes on from
+  // what it has.
   void want(const TaskPtr& task, const StageRequest& request);
+  // The same after has_failed(). False: the next one would not begin either.
+  bool replace(const TaskPtr& task, const StageRequest& request);
   // Its view could not be begun, or nothing more arrives in it.
   bool has_failed(const Task& task) const;
   // None: it is not live, at least not yet.
   std::optional<Outcome> outcome(const Task& task, const StageRequest& request) const;
+  bool is_live(const Task& task, const StageRequest& request) const;  // it has one, which is no failure
   // A job with this lease got the view of the task.
   void use(const Task& task, const std::string& lease);
   // A view was begun or has ended, or a lease or request has.
@@ -56,6 +60,7 @@ class KeptViews {
     Demand demand;
     std::set<std::string> leases{};  // IDs: of jobs that got the view
   };
+  void add(const TaskPtr& task, const StageRequest& request);
   void begin(Kept view);
   asio::awaitable<void> keep(std::uint64_t number);
   bool is_used(const Kept& view) const;
@@ -103,6 +108,8 @@ class Requests {
   void watch(const std::shared_ptr<Job>& job, const Tasks& tasks, const StageRequest& request);
   asio::awaitable<Outcome> wait_for(std::shared_ptr<Job> job, Tasks tasks, const StageRequest& request,
                                     std::vector<std::string>& granted);
+  asio::awaitable<Outcome> newest_outcome_of(std::shared_ptr<Job> job, Tasks tasks, TaskPtr& task,
+                                             const StageRequest& request);
   asio::awaitable<Outcome> outcome_of(std::shared_ptr<Job> job, TaskPtr& task, const StageRequest& request);
   asio::awaitable<Outcome> hold_copy(TaskPtr task);
   asio::awaitable<Outcome> result_of(TaskPtr task, json::object result, const StageRequest& request,

@@ -138,6 +138,11 @@ void Attempts::note_progress(Task& task, std::uint64_t view, const json::object&
     views_.note_failed(view, *why, get_bool(progress, "whole").value_or(false));
     return;
   }
+  if (progress.contains("walked")) {
+    task.is_one_file = get_bool(progress, "one_file").value_or(false);
+    task.attempt.walk = progress;
+    return;
+  }
   if (progress.contains("readable")) {
     for (const char* total : {"bytes_total", "files_total"})
       if (progress.contains(total)) task.progress[total] = progress.at(total);
@@ -178,6 +183,7 @@ void Attempts::note_progress(Task& task, std::uint64_t view, const json::object&
   } else if (must_yield(task, now)) {
     ++task.yields;
     log::warning("staging " + printable(task.dataset.name) + " is slow, so other copies go first");
+    turns_.give_back(task);  // also with a live view
     task.begin_again();
   } else if (now - attempt.last_moved > context_.timings.stalled) {
     task.show_stalled("no byte moved for " + format_duration(now - attempt.last_moved));

@@ -36,6 +36,9 @@ struct Slot {
   std::string drive;  // see SourcePlace
   SlotKind kind = SlotKind::Full;
   uid_t user = 0;
+  // With a live view: no copy of its drive waits for it. It waits for those that have none, unless jobs read
+  // it.
+  bool is_live = false, is_read = false;
   auto operator<=>(const Slot&) const = default;
 };
 
@@ -55,6 +58,7 @@ struct Attempt {
   std::uint64_t requests = 0;  // the newest request when it began
   // Its live view can be read: when the walk of what that shows began.
   std::optional<WallTime> walked_at;
+  json::object walk{};  // what it has found that is not in the set: "skipped", "warnings", "outside_links"
   std::int64_t first_bytes = -1, last_bytes = -1;  // copied
   SteadyTime begun{}, last_moved{}, back_since{};
 
@@ -64,14 +68,17 @@ struct Attempt {
 struct Task {
   Task(const asio::any_io_executor& executor, std::uint64_t count, config::Dataset what);
 
-  std::uint64_t number;         // unique in this daemon, and increasing
-  std::string hold;             // ID of the lease that its worker takes, until no request needs it
-  config::Dataset dataset;      // from the configuration at the last attempt
-  Demands demands;              // one for each job that requests it
-  std::set<std::string> nodes;  // of the requests' jobs: peers
-  bool accepts_source = false;  // also if it became empty, or is on another file system
-  bool allow_dirty = false;     // its volume may be written by another host meanwhile
-  std::uint64_t view = 0;       // number of its live view; 0: none
+  std::uint64_t number;                 // unique in this daemon, and increasing
+  std::string hold;                     // ID of the lease that its worker takes, until no request needs it
+  config::Dataset dataset;              // from the configuration at the last attempt
+  Demands demands;                      // one for each job that requests it
+  std::set<std::string> nodes;          // of the requests' jobs: peers
+  bool accepts_source = false;          // also if it became empty, or is on another file system
+  bool allow_dirty = false;             // its volume may be written by another host meanwhile
+  std::uint64_t view = 0;               // number of its live view; 0: none
+  bool is_read = false;                 // a job has a view of it
+  bool is_one_file = false;             // there is no view of it
+  bool has_tried_another_view = false;  // after one that could not begin
   json::object progress;
   std::optional<Outcome> ended;
   unsigned users = 0;

@@ -29,10 +29,11 @@ bool has_place(const Slot& slot, const std::multiset<Slot>& taken) {
   return all < (own == 0 ? kMostWithOthers : kMostCopies);
 }
 
-// Root's copies wait for no user's.
+// Root's copies wait for no user's, and none waits for a live one: a job needs several, and those of other
+// jobs may follow without end.
 bool shares_drive(const Slot& slot, const std::multiset<Slot>& taken) {
-  return std::ranges::any_of(taken, [&](const Slot& other) {
-    if (other.drive != slot.drive || other.kind != slot.kind) return false;
+  return !slot.is_read && std::ranges::any_of(taken, [&](const Slot& other) {
+    if (other.is_live || other.drive != slot.drive || other.kind != slot.kind) return false;
     return other.user == slot.user || (slot.kind == SlotKind::Full && slot.user != 0);
   });
 }
@@ -71,8 +72,18 @@ void Turns::stop_background() {
 
 void Turns::take(Task& task, Slot slot) {
   if (!is_prefetch(slot)) stop_background();
+  const bool had_one = task.slot.has_value();
+  if (had_one) taken_.erase(taken_.find(*task.slot));
   taken_.insert(slot);
   task.slot = std::move(slot);
+  if (had_one) wake_all();
+}
+
+bool Turns::may_go_on(const Task& task, const Slot& slot) const {
+  if (!task.slot) return false;
+  Taken others = taken_;
+  others.erase(others.find(*task.slot));
+  return is_free(slot, others);
 }
 
 void Turns::give_back(Task& task) {
@@ -97,8 +108,10 @@ std::uint64_t Turns::rank(uid_t user) const {
 const Turns::Waiting* Turns::next() {
   if (next_) return *next_;
   std::vector<std::pair<std::uint64_t, const Waiting*>> ranked;
-  for (const Waiting* one : waiting_)
-    if (!one->task.is_cancelled) ranked.emplace_back(rank(one->task.demand().user), one);
+  for (const Waiting* one : waiting_) {
+    const uid_t user = one->task.demand().user;
+    if (!one->task.is_cancelled) ranked.emplace_back(one->task.is_read ? 0 : 1 + rank(user), one);
+  }
   std::ranges::stable_sort(ranked, {}, [](const auto& one) { return one.first; });
   const auto first = std::ranges::find_if(ranked, [&](const auto& one) { return can_go(*one.second); });
   next_ = first == ranked.end() ? nullptr : first->second;

@@ -1,5 +1,5 @@
-// Decides which copies run: at most one of each speed per source drive, in turns of their users, and at idle
-// priority while a training job holds a lease.
+// Decides which copies run: at most one of each speed per source drive, beside those with live views, in
+// turns of their users, and at idle priority while a training job holds a lease.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -29,7 +29,9 @@ class Turns {
         changed_(context.executor) {}
 
   bool is_free(const Slot& slot) const;
-  void take(Task& task, Slot slot);
+  void take(Task& task, Slot slot);  // instead of the one it has
+  // It has one, and this one would be free without it.
+  bool may_go_on(const Task& task, const Slot& slot) const;
   void give_back(Task& task);  // if it has one
   // Copies that yield to others, or would yield.
   bool has_background() const;
@@ -39,7 +41,7 @@ class Turns {
   using Wanted = std::function<std::optional<Slot>()>;
   // Waits until the slot that `wanted` returns is free and the task's turn has come, as long as it returns
   // one and the task is not cancelled. Each user has a turn before the second of any; root has the next one,
-  // unless it had the last one.
+  // unless it had the last one. What jobs read goes first.
   asio::awaitable<void> wait_for(TaskPtr task, Wanted wanted);
   // Another user's task could go if this slot were given back.
   bool is_waited_for(const Slot& slot) const;

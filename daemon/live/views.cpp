@@ -21,6 +21,7 @@ constexpr Duration kShort{10'000};  // what a worker does to a view
 constexpr std::size_t kMost = 256;  // the service manager keeps as many: FileDescriptorStoreMax of the unit
 constexpr std::size_t kMostOfUser = 64;
 constexpr std::size_t kForRoot = 16;  // of those, in any case
+const std::string kRoot = "user 0";
 constexpr Duration kBetweenLooks{10};
 constexpr int kTries = 3;  // to find what an earlier daemon has left
 
@@ -69,9 +70,9 @@ std::uint64_t Views::add(const std::string& dataset, json::object demand) {
   view->request = request_();
   view->request["dataset"] = dataset;
   view->request["view"] = view->number;
-  view->user = static_cast<uid_t>(get_int(demand, "user").value_or(0));
+  view->owner = get_text(demand, "owner");
   view->request["demand"] = std::move(demand);
-  const auto room = check_room(view->user);
+  const auto room = check_room(view->owner);
   auto device = room ? staging::open_fuse_device() : spark::fail(room.error());
   if (device) view->device = std::move(*device);
   if (!device) fail(*view, device.error().message());
@@ -80,16 +81,17 @@ std::uint64_t Views::add(const std::string& dataset, json::object demand) {
 }
 
 // Root always gets one, and one user alone can't take those of the others.
-Result<> Views::check_room(uid_t user) const {
+Result<> Views::check_room(const std::string& owner) const {
   std::size_t all = 0, own = 0;
   for (const auto& [number, view] : views_) {
-    if (!view->device && !view->has_begun) continue;  // it was refused, or found no device
+    // It was refused, found no device, or waits for its jobs' end only.
+    if (view->is_over || (!view->device && !view->has_begun)) continue;
     ++all;
-    if (view->user == user) ++own;
+    if (view->owner == owner) ++own;
   }
-  if (user == 0 ? all < kMost : all < kMost - kForRoot && own < kMostOfUser) return {};
+  if (owner == kRoot ? all < kMost : all < kMost - kForRoot && own < kMostOfUser) return {};
   return spark::fail(Errc::Unavailable, "there are " + std::to_string(all) + " live views already, " +
-                                            std::to_string(own) + " of user " + std::to_string(user));
+                                            std::to_string(own) + " of " + owner);
 }
 
 void Views::begin(std::uint64_t number) {
@@ -110,6 +112,11 @@ std::string Views::folder_of(std::uint64_t number) const {
 std::string Views::problem_of(std::uint64_t number) const {
   const ViewPtr view = find(number);
   return view && view->has_failed() ? view->trouble : "";
+}
+
+bool Views::could_be_read(std::uint64_t number) const {
+  const ViewPtr view = find(number);
+  return !view || view->is_of_another_set || !view->folder.empty();
 }
 
 std::string Views::reason_of(std::uint64_t number) const {
@@ -140,6 +147,7 @@ void Views::note_failed(std::uint64_t number, const std::string& why, bool is_wh
   const ViewPtr view = find(number);
   if (!view || view->has_failed()) return;
   if (is_whole) {
+    view->is_of_another_set = true;
     fail(*view, why);
   } else if (++view->failed_files == 1) {
     view->trouble = why;
@@ -316,7 +324,7 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
     const json::object* noted = get_object(one, "demand");
     json::object demand = noted == nullptr ? json::object{} : *noted;
     std::string copy = get_text(one, "copy");
-    view->user = static_cast<uid_t>(get_int(demand, "user").value_or(0));
+    view->owner = get_string(demand, "owner").value_or(kRoot);  // one of an earlier version has none
     view->generation = std::strtoull(std::filesystem::path(copy).filename().c_str(), nullptr, 10);
     view->trouble = get_text(one, "failed");
     start(view);

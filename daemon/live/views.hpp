@@ -7,8 +7,6 @@
 // have files of the earlier one open.
 #pragma once
 
-#include <sys/types.h>
-
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
@@ -56,7 +54,7 @@ class Views {
         ViewTimings timings = {});
 
   // The number of a view that will begin, or has a problem; no earlier view had it. It must be ended in any
-  // case. `demand`: for take_over() of a later daemon.
+  // case. `demand`: for take_over() of a later daemon; its "owner" has a share of the views.
   std::uint64_t add(const std::string& dataset, json::object demand);
   // The copy can be read while it is made; no effect if that is known.
   void begin(std::uint64_t number);
@@ -66,6 +64,8 @@ class Views {
   std::string folder_of(std::uint64_t number) const;
   // Why it could not be begun, or has failed; empty: it has not.
   std::string problem_of(std::uint64_t number) const;
+  // It has been, or the source has changed: the next one may be.
+  bool could_be_read(std::uint64_t number) const;
   // For people: the problem, or which files have failed; empty: all is well.
   std::string reason_of(std::uint64_t number) const;
   bool has(std::uint64_t number) const { return views_.contains(number); }
@@ -94,7 +94,7 @@ class Views {
   struct View {
     std::uint64_t number = 0;
     std::string dataset{};
-    uid_t user = 0;          // who asked for it
+    std::string owner{};     // of whose share it is: "user 7", "jobs of alice"
     json::object request{};  // of its workers: a reload may change the cache's settings
     UniqueFd device{};
     std::string folder{};                                        // once it answers
@@ -106,13 +106,14 @@ class Views {
     bool has_begun = false, is_ending = false, is_over = false;  // over: it has no process any more
     bool can_resend = false, is_kept = false;                    // its descriptor is
     bool is_dropping = false;                                    // that process is there
+    bool is_of_another_set = false;                              // its source has changed
     bool has_failed() const { return !trouble.empty() && failed_files == 0; }
     std::string name() const;  // of its descriptor
   };
   using ViewPtr = std::shared_ptr<View>;
 
   ViewPtr find(std::uint64_t number) const;
-  Result<> check_room(uid_t user) const;
+  Result<> check_room(const std::string& owner) const;
   void start(const ViewPtr& view);
   asio::awaitable<void> run(ViewPtr view);
   asio::awaitable<void> serve(ViewPtr view);

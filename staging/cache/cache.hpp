@@ -16,6 +16,7 @@
 #include "base/threads.hpp"
 #include "staging/cache/catalog/catalog.hpp"
 #include "staging/copy/copy.hpp"
+#include "staging/files/walk.hpp"
 #include "staging/models/model.hpp"
 
 namespace spark::staging {
@@ -82,7 +83,8 @@ struct Source {
   // ID of a lease that keeps the staged copy for the process above until the caller removes it, so that it is
   // not evicted before the caller has taken its own lease. Empty means no such lease.
   std::string hold{};
-  std::optional<ModelOptions> model{};  // `exclude` and CopyOptions::links are then ignored
+  std::optional<ModelOptions> model{};          // `exclude` and CopyOptions::links are then ignored
+  std::function<void(const Walked&)> walked{};  // called with what was found, before anything is copied
 };
 
 // A dataset that was evicted.

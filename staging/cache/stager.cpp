@@ -114,6 +114,7 @@ Result<Staged> Stager::look_and_stage(const Source& source, Tree& tree, const Co
   auto walked = monitor_.during(CopyPhase::Walking, walk_it);
   if (!walked) return fail(with_source_trouble(std::move(walked.error())));
   const WalkNotes notes = *walked;
+  if (source.walked) source.walked(*walked);
   // What a peer has sent gets the same checks as an entry of this host: its names were checked when read. No
   // host has setuid files of a set that they exchange: a peer could make its own program root's.
   const std::uint32_t mask = tree.file_mode_mask & (options.exchange != nullptr ? 01777U : 07777U);

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from live_jobs import begun
 from staged import PATIENCE_S
 from test_live import MIB, Holder, begin, managed, mounts_below, no_mount_is_left, row, server_of, shards  # noqa: F401  fixtures
-from view_helpers import early
+from view_helpers import connections, early
 
 
 def worker_of(daemon, verb):
@@ -103,6 +104,15 @@ def test_what_is_here_can_be_read_while_the_copy_begins_again(daemon, shards):
             assert first.stdout == shards["a"][:MIB]
         finally:
             os.kill(again, signal.SIGCONT)
+
+
+def test_a_job_of_two_datasets_begins_before_either_is_complete(daemon, shards):
+    (daemon.folder / "models/big").write_bytes(os.urandom(12 * MIB))
+    with Holder() as pid:
+        job = daemon.finish("/v1/stagings", {"datasets": ["imagenet", "models"], "hold": pid, "now": True, "max_rate": MIB})
+        got = job["result"]["datasets"]
+        begun.extend(number for one in got for number in connections(one["path"], daemon.process.pid))
+        assert [one["state"] for one in got] == ["live", "live"]
 
 
 def test_a_lease_on_an_earlier_copy_keeps_no_staging(daemon, shards):

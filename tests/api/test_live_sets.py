@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from live_jobs import MIB, Holder, begin, row
+from live_jobs import MIB, Holder, begin, row, workers
 from test_live import managed, no_mount_is_left, shards  # noqa: F401  fixtures
 from view_helpers import early, mounts_on
 
@@ -105,6 +105,39 @@ def test_a_lease_on_an_earlier_copy_keeps_no_view_of_an_earlier_daemon(daemon, s
         managed(signal.SIGKILL)
         daemon.wait_until(lambda: not path.exists(), "ended the view")
         daemon.wait_until(lambda: not daemon.ask("GET", "/v1/status")[1]["stages"], "ended the staging")
+
+
+def test_a_view_is_listed_beside_an_earlier_copy(daemon, shards):
+    copy = daemon.finish("/v1/stagings", {"datasets": ["imagenet"]})["result"]["datasets"][0]["path"]
+    replace(daemon)
+    with Holder() as pid:
+        path = begin(daemon, pid, max_rate=MIB)["path"]
+        listed = row(daemon)
+        assert (listed["state"], listed["path"], listed["live"]["path"]) == ("ready", copy, path)
+        assert listed["live"]["bytes"] > 48 * MIB
+
+
+def test_a_view_tells_what_it_does_not_show(daemon, shards):
+    os.mkfifo(daemon.folder / "imagenet/train/pipe")
+    (daemon.folder / "imagenet/train/out").symlink_to("/etc/hostname")
+    with Holder() as pid:
+        live = begin(daemon, pid, max_rate=MIB)
+        assert (live["state"], live["skipped"], live["outside_links"]) == ("live", ["train/pipe (FIFO)"], 1)
+
+
+def test_one_file_does_not_begin_again(daemon):
+    """There is no view of it."""
+    daemon.end()
+    (daemon.folder / "one").write_bytes(os.urandom(12 * MIB))
+    daemon.config.write_text(daemon.config.read_text().replace("datasets:\n", f"datasets:\n  one: {{path: {daemon.folder}/one}}\n"))
+    daemon.start()
+    daemon.ask("POST", "/v1/stagings", {"datasets": ["one"], "max_rate": 2 * MIB})
+    daemon.wait_until(lambda: row(daemon, "one").get("progress", {}).get("phase") == "copying", "began to copy")
+    before = workers(daemon, "stage")
+    with Holder() as pid:
+        daemon.ask("POST", "/v1/stagings", {"datasets": ["one"], "hold": pid, "now": True, "max_rate": 2 * MIB})
+        time.sleep(1)
+        assert workers(daemon, "stage") == before
 
 
 @pytest.fixture

@@ -16,6 +16,12 @@ namespace {
 constexpr char kReset[] = "cache-reset";
 constexpr Duration kLook{100};
 
+std::string in_words(const std::set<std::string>& names) {
+  std::vector<std::string> words;
+  for (const std::string& name : names) words.push_back(printable(name));
+  return join(words, ", ");
+}
+
 }  // namespace
 
 std::string CachePlace::holders() const {
@@ -50,11 +56,15 @@ Result<> CachePlace::check_idle(const std::string& doing) const {
                 doing + ": job " + std::to_string(last->id()) + " (" + last->verb() + ") is not done yet",
                 "`spark-stage wait --job " + std::to_string(last->id()) +
                     "` waits for it, `spark-stage cancel` ends it");
-  std::vector<std::string> names;
-  for (const std::string& name : cache_.busy()) names.push_back(printable(name));
-  if (names.empty()) return {};
-  return fail(Errc::Refused, doing + ": " + join(names, ", ") + " is being staged or evicted",
-              "wait until that has ended; `spark-stage jobs` shows who asked for it");
+  const std::string busy = in_words(cache_.busy());
+  if (!busy.empty())
+    return fail(Errc::Refused, doing + ": " + busy + " is being staged or evicted",
+                "wait until that has ended; `spark-stage jobs` shows who asked for it");
+  const std::string viewed = in_words(cache_.viewed());
+  if (viewed.empty()) return {};
+  return fail(Errc::Refused,
+              doing + ": programs use the live view of " + viewed + ", or have files of it open still",
+              "wait until they have ended; `spark-stage ls` shows the leases of those that have one");
 }
 
 Result<std::shared_ptr<Job>> CachePlace::move(std::string path, LastCopies last, Asker asker) {

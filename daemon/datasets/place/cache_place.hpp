@@ -20,6 +20,7 @@ namespace spark::datasets {
 struct CacheInUse {
   std::function<json::object()> catalog_request;       // the first part of a worker's request
   std::function<std::set<std::string>()> busy;         // datasets being staged, waited for or evicted
+  std::function<std::set<std::string>()> viewed;       // with live views that programs may have open
   std::function<asio::awaitable<Result<>>()> recover;  // the cache, once its place may be another one
   // Of all recoveries: false while one runs; none begins before the release.
   std::function<bool()> claim;

@@ -94,6 +94,28 @@ double rate(Bytes bytes, double seconds) {
   return seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
 }
 
+// A short line is not mixed with another thread's, so the names are the first ones.
+json::array first_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 8, kLongest = 100;
+  json::array first;
+  for (const std::string& name : names) {
+    if (first.size() == kMost) break;
+    first.emplace_back(name.size() > kLongest ? printable(name.substr(0, kLongest)) + "…" : name);
+  }
+  if (names.size() > kMost) first.emplace_back("and " + std::to_string(names.size() - kMost) + " more");
+  return first;
+}
+
+json::object walk_to_json(const staging::Walked& walked) {
+  const bool is_one_file =
+      !walked.entries.empty() && walked.entries.front().type != staging::EntryType::Folder;
+  return {{"walked", true},
+          {"one_file", is_one_file},
+          {"skipped", first_of(walked.skipped)},
+          {"outside_links", walked.outside_links},
+          {"warnings", first_of(walked.warnings)}};
+}
+
 json::object staged_to_json(const staging::Staged& staged) {
   const staging::CopyReport& report = staged.report;
   json::array evicted;
@@ -143,7 +165,8 @@ json::object staged_to_json(const staging::Staged& staged) {
 // {"id"}, "in_use":
 // [{"dataset", "generation"}…], "prefetching": [NAME…], "view"?: number of its live view} → the API's
 // object of `stage --json`; with "reserved" or "blocked_by" if it is not staged. The first progress means
-// that the source is being examined; {"readable", "bytes_total", "files_total"} that a view may begin;
+// that the source is being examined; {"walked", "one_file", "skipped", "outside_links", "warnings"} what is
+// in the set, and what is not; {"readable", "bytes_total", "files_total"} that a view may begin;
 // {"view_failed": why, "whole"} that a file of it, or all of it, will not come.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
@@ -178,6 +201,7 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
     from = std::move(*found);
   }
   progress(to_json(staging::CopyProgress{}));
+  source.walked = [&progress](const staging::Walked& walked) { progress(walk_to_json(walked)); };
   const json::object* settings = get_object(request, "cache");
   const auto engine =
       settings == nullptr ? config::EngineSettings{} : cache_settings_from_json(*settings).engine;

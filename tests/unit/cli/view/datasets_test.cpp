@@ -27,6 +27,14 @@ TEST_F(Datasets, AreListedWithTheirLeases) {
   expect_golden("ls.txt", program.output());
 }
 
+TEST_F(Datasets, OneThatIsLiveBesideItsEarlierCopySaysSo) {
+  program.client.answer("GET /v1/datasets", 200, R"json({"datasets": [
+    {"name": "imagenet", "state": "ready", "path": "/c/1", "bytes": 1000, "files": 1, "generation": 1, "leases": [],
+     "live": {"path": "/c/.live/imagenet", "bytes": 3000, "files": 2, "bytes_here": 2000}}]})json");
+  EXPECT_EQ(program.run({"ls"}), 0);
+  EXPECT_NE(program.output().find("/c/.live/imagenet"), std::string::npos) << program.output();
+}
+
 TEST_F(Datasets, FitTheirTerminal) {
   program.context.terminal = {true, true, 80, true};
   program.client.answer("GET /v1/datasets", 200, R"json({"datasets": [

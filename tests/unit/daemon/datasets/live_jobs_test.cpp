@@ -120,6 +120,23 @@ TEST_F(LiveJobsTest, OnlyTheNamedDatasetsAreLive) {
   EXPECT_EQ(get_string(result_of(job, 1), "state"), "ready");
 }
 
+// Hooks are root's, which has a share of its own.
+TEST_F(LiveJobsTest, AUserOfJobsHasAShareOfTheViews) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 65; ++i) {
+    config::Dataset dataset = settings.datasets["imagenet"];
+    names.push_back(dataset.name = "d" + std::to_string(i));
+    settings.datasets[dataset.name] = dataset;
+  }
+  start();
+  (void)stage_for(kLiveJob, true, names);
+  (void)stage_for({"slurm", "124", "bob", {}, ""});
+  EXPECT_FALSE(get_string(row_of("d63"), "reason"));
+  EXPECT_THAT(get_string(row_of("d64"), "reason").value_or(""),
+              testing::EndsWith("live views already, 64 of jobs of alice"));
+  EXPECT_FALSE(get_string(row_of("imagenet"), "reason"));
+}
+
 TEST_F(LiveJobsTest, ARestartedDaemonKeepsTheViewForItsJob) {
   int ends_of_pipe[2];
   ASSERT_EQ(::pipe2(ends_of_pipe, O_CLOEXEC), 0);

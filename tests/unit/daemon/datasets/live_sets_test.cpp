@@ -59,6 +59,90 @@ TEST_F(LiveSetsTest, AViewOfAnEarlierWalkSaysSo) {
             std::string::npos);
 }
 
+// As in a container that may not mount.
+TEST_F(LiveSetsTest, ACopyBeginsAgainOnceForAViewThatCannotBeMounted) {
+  worker.on("serve-view", note_request("serve-view.log") +
+                              "echo '{\"error\": {\"kind\": \"denied\", \"what\": \"it can not be "
+                              "mounted\", \"hint\": \"\"}}'");
+  start_empty();
+  const auto plain = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "copying"; }));
+  for (int i = 0; i < 4; ++i) {
+    const auto job = stage_now();
+    ASSERT_TRUE(ends(job));
+    EXPECT_EQ(kind_of(job), "failed");
+  }
+  EXPECT_EQ(worker.calls("stage"), 3) << "for the first view, and for one more";
+  EXPECT_TRUE(plain->is_running());
+  touch("go");
+  ASSERT_TRUE(ends(plain));
+  EXPECT_EQ(kind_of(plain), "done");
+}
+
+TEST_F(LiveSetsTest, ACopyOfOneFileOrAModelDoesNotBeginAgain) {
+  worker.on("stage", note_request("stages.log") +
+                         "echo '{\"progress\": {\"walked\": true, \"one_file\": "
+                         "true}}'; " +
+                         std::string(kBegun) + "; while [ ! -e go ]; do sleep 0.02; done; " + staged());
+  settings.datasets["models"].volume = "another";
+  settings.datasets["models"].model.emplace();
+  start_empty();
+  const auto one = stage_all({"imagenet"}), other = stage_all({"models"});
+  ASSERT_TRUE(run_until(
+      context, [&] { return state_of("imagenet") == "copying" && state_of("models") == "copying"; }));
+  const auto first = stage_now(), second = stage_now(0, 0, "models");
+  context.run_for(Duration(200));
+  EXPECT_EQ(worker.calls("stage"), 2) << "they can have no view";
+  touch("go");
+  for (const auto& job : {one, other, first, second}) ASSERT_TRUE(ends(job));
+  EXPECT_EQ(get_string(dataset_of(first), "state"), "ready");
+}
+
+TEST_F(LiveSetsTest, ACopyThatIsBeingFlushedDoesNotBeginAgain) {
+  worker.on("stage", note_request("stages.log") +
+                         "echo '{\"progress\": {\"phase\": \"flushing\", \"bytes_done\": 9, "
+                         "\"bytes_total\": 9}}'; while [ ! -e go ]; do sleep 0.02; done; " +
+                         staged());
+  start_empty();
+  const auto plain = stage();
+  ASSERT_TRUE(run_until(context, [&] { return state_of("imagenet") == "flushing"; }));
+  const auto job = stage_now();
+  context.run_for(Duration(200));
+  EXPECT_EQ(worker.calls("stage"), 1);
+  touch("go");
+  ASSERT_TRUE(ends(plain) && ends(job));
+  EXPECT_EQ(get_string(dataset_of(job), "state"), "ready");
+}
+
+TEST_F(LiveSetsTest, ALiveDatasetIsListedBesideItsEarlierCopy) {
+  start();  // with a copy
+  ASSERT_TRUE(ends(stage_now()));
+  const json::object row = row_of("imagenet");
+  EXPECT_EQ(get_string(row, "state"), "ready");
+  EXPECT_EQ(get_string(row, "path"), "/c/1");
+  EXPECT_FALSE(row.contains("bytes_here"));
+  const json::object* live = get_object(row, "live");
+  ASSERT_NE(live, nullptr);
+  EXPECT_EQ(get_string(*live, "path"), "/live/imagenet");
+  EXPECT_EQ(get_int(*live, "bytes_here"), 5);
+}
+
+// They are known once it has been walked, and a later attempt may find others.
+TEST_F(LiveSetsTest, WhatAViewDoesNotShowIsToldWithIt) {
+  worker.on("stage", note_request("stages.log") +
+                         "echo '{\"progress\": {\"walked\": true, \"one_file\": false, \"skipped\": [\"pipe "
+                         "(FIFO)\"], \"warnings\": [\"w\"], \"outside_links\": 2}}'; "
+                         "echo '{\"progress\": {\"readable\": true}}'; " +
+                         std::string(kBegun) + "; while [ ! -e go ]; do sleep 0.02; done; " + staged());
+  start_empty();
+  const auto job = stage_now();
+  ASSERT_TRUE(ends(job));
+  const json::object live = dataset_of(job);
+  EXPECT_EQ(get_strings(live, "skipped"), std::vector<std::string>{"pipe (FIFO)"});
+  EXPECT_EQ(get_strings(live, "warnings"), std::vector<std::string>{"w"});
+  EXPECT_EQ(get_int(live, "outside_links"), 2);
+}
+
 TEST_F(LiveSetsTest, AUserHasAShareOfTheViewsAndRootARest) {
   for (int i = 0; i < 65; ++i) {
     config::Dataset dataset = settings.datasets["imagenet"];

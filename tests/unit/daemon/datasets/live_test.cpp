@@ -226,6 +226,11 @@ TEST_F(LiveTest, WhatIsStillOpenKeepsItsCopyAndDelaysNoOtherView) {
   ASSERT_TRUE(evicted);
   ASSERT_TRUE(ends(*evicted));
   EXPECT_EQ(kind_of(*evicted), "refused");
+  const auto moved = datasets->cache_place().move("/new", LastCopies::Brought, {});
+  ASSERT_FALSE(moved);
+  EXPECT_THAT(moved.error().what,
+              testing::EndsWith("programs use the live view of imagenet, or have files of it "
+                                "open still"));
   const auto second = stage_now();
   ASSERT_TRUE(ends(second));
   EXPECT_EQ(get_string(dataset_of(second), "state"), "live");
