@@ -80,6 +80,7 @@ class Fill {
   RunEnd end_;
   CopyContext context_;
   CopyNotes notes_;
+  FirstError left_out_;
   std::string no_view_;  // why the copy can't be read before it is complete
 
   Result<> copy_all() {
@@ -108,6 +109,7 @@ class Fill {
     if (done) done = take_unchanged(context_, job_.previous, entries_, job_.resumed);
     if (done) show_kept();
     if (done) done = copy_files();
+    if (done) done = left_out_.check();
     // If the journal failed, its error ended the run. Finished files are written down in any case.
     Result<> closed = (*journal)->close();
     if (!closed) return closed;
@@ -142,6 +144,7 @@ class Fill {
     context_.flush_each = !syncs_as_a_whole(copy_.folder.get());
     context_.shares_blocks = can_share_blocks(*job_.source, copy_);
     context_.notes = &notes_;
+    context_.left_out = &left_out_;
     context_.before_read = job_.before_read;
   }
 

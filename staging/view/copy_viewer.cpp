@@ -127,8 +127,9 @@ void CopyViewer::withdraw(const Entry& entry, bool has_changed) {
   const bool has_failed = all.count > 0 && map_->unit(all.first) == UnitState::Failed;
   map_->withdraw(all, has_changed || has_failed ? UnitState::Failed : UnitState::Missing);
   if (has_changed && !has_failed && reports_.failed)
-    reports_.failed(printable(entry.path.view()) + ": it has changed since the view began, or has an ACL",
-                    false);
+    reports_.failed(
+        printable(entry.path.view()) + ": it has changed or was deleted since the view began, or has an ACL",
+        false);
 }
 
 // A writer of the volume marks its superblock before any other write: what was read before a check that finds

@@ -11,6 +11,7 @@
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/journal.hpp"
 #include "staging/copy/transfer/copy_notes.hpp"
+#include "staging/copy/transfer/first_error.hpp"
 #include "staging/files/io/drive_share.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/tree.hpp"
@@ -31,6 +32,8 @@ struct CopyContext {
   Journal* journal = nullptr;
   CopyNotes* notes = nullptr;
   Viewer* viewer = nullptr;  // see CopyOptions
+  // With a viewer: of files that can't be copied. The others are copied all the same, then the run fails.
+  FirstError* left_out = nullptr;
   // copy_large_files asks the viewer for small files too: nothing else copies them.
   bool asks_for_small = true;
   SteadyTime walked_at{};      // not before the walk's end
