@@ -10,14 +10,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <future>
 
 #include "base/text.hpp"
 #include "base/threads.hpp"
+#include "staging/copy/all_files.hpp"
 #include "staging/copy/clone.hpp"
 #include "staging/copy/exchange.hpp"
-#include "staging/copy/lanes/shape.hpp"
-#include "staging/copy/large_files.hpp"
 #include "staging/copy/links.hpp"
 #include "staging/copy/partial/journal.hpp"
 #include "staging/copy/prune.hpp"
@@ -192,7 +190,6 @@ class Fill {
     }
   }
 
-  // Small and large files in parallel: small ones wait for metadata, large ones for the drives.
   Result<> copy_files() {
     std::vector<Entry*> small, large;
     sort_out(small, large);
@@ -203,24 +200,8 @@ class Fill {
     if (!context_.has_source && !(small.empty() && large.empty()))
       return fail(Errc::Unavailable, "its source is away, and peers do not send all of it",
                   "files with extended attributes or ACLs are not sent");
-    const ThreadRange threads = small_file_threads(*job_.options);
-    if (threads.most == 1) {
-      auto left = copy_small_files(context_, small, threads, job_.options->io);
-      if (!left) return left.take_error();
-      large.insert(large.begin(), left->begin(), left->end());
-      return copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
-    }
-    context_.asks_for_small = small.empty();
-    // If no thread can be started the call is deferred, that is, it runs after the large files.
-    auto others = std::async(std::launch::async | std::launch::deferred, [&] {
-      return no_throw([&] { return copy_small_files(context_, small, threads, job_.options->io); });
-    });
-    Result<> done = copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
-    auto left = others.get();
-    context_.asks_for_small = true;
-    if (!done && done.error().kind != Errc::Cancelled) return done;
-    if (!left) return left.take_error();
-    return done ? copy_large_files(context_, *job_.options, *left, job_.resumed, entries_) : done;
+    return copy_all_files(context_,
+                          {*job_.options, job_.resumed, entries_, std::move(small), std::move(large)});
   }
 
   void sort_out(std::vector<Entry*>& small, std::vector<Entry*>& large) {

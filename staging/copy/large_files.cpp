@@ -10,7 +10,7 @@
 namespace spark::staging {
 
 Result<> copy_large_files(CopyContext& context, const CopyOptions& options, const std::vector<Entry*>& files,
-                          const Resumed& resumed, const Entries& entries) {
+                          const Resumed& resumed, const Entries& entries, Wishes wishes) {
   if (files.empty()) return {};
   PieceLimit limit(std::chrono::steady_clock::now());
   context.moved = [&](Bytes moved) { limit.moved(moved, std::chrono::steady_clock::now()); };
@@ -21,10 +21,7 @@ Result<> copy_large_files(CopyContext& context, const CopyOptions& options, cons
   plan.limit = &limit;
   plan.counters = context.counters;
   plan.files = files.size();
-  plan.work_for = [&](std::uint64_t index) {
-    const auto begun = resumed.begun.find(index_of(entries, files[index]->path));
-    return copy_file(context, *files[index], begun == resumed.begun.end() ? nullptr : &begun->second);
-  };
+  plan.work_for = [&](std::uint64_t index) { return work_for(context, *files[index], resumed, entries); };
   std::unordered_map<const Entry*, std::uint64_t> numbers;
   for (std::uint64_t i = 0; context.viewer != nullptr && i < files.size(); ++i) numbers[files[i]] = i;
   const auto wanted_of = [&](bool is_small) -> std::optional<WantedUnit> {
@@ -36,12 +33,18 @@ Result<> copy_large_files(CopyContext& context, const CopyOptions& options, cons
   };
   if (context.viewer != nullptr)
     plan.wanted = [&] {
-      auto wanted = wanted_of(false);
-      return wanted || !context.asks_for_small ? wanted : wanted_of(true);
+      auto wanted = wishes == Wishes::OfSmall ? std::nullopt : wanted_of(false);
+      return wanted || wishes == Wishes::OfLarge ? wanted : wanted_of(true);
     };
   auto done = run(plan, *context.end);
   context.moved = nullptr;
   return done;
+}
+
+std::unique_ptr<FileWork> work_for(const CopyContext& context, Entry& entry, const Resumed& resumed,
+                                   const Entries& entries) {
+  const auto begun = resumed.begun.find(index_of(entries, entry.path));
+  return copy_file(context, entry, begun == resumed.begun.end() ? nullptr : &begun->second);
 }
 
 }  // namespace spark::staging

@@ -34,8 +34,6 @@ struct CopyContext {
   Viewer* viewer = nullptr;  // see CopyOptions
   // With a viewer: of files that can't be copied. The others are copied all the same, then the run fails.
   FirstError* left_out = nullptr;
-  // copy_large_files asks the viewer for small files too: nothing else copies them.
-  bool asks_for_small = true;
   SteadyTime walked_at{};      // not before the walk's end
   bool has_source = true;      // false: the source must not be accessed, see CopyOptions::is_source_away
   bool flush_each = false;     // if one syncfs at the end is not known to be enough

@@ -1,0 +1,22 @@
+// Copies small and large files beside each other: small ones wait for metadata, large ones for the drives.
+#pragma once
+
+#include <vector>
+
+#include "staging/copy/lanes/options.hpp"
+#include "staging/copy/resume.hpp"
+#include "staging/copy/transfer/copy_context.hpp"
+
+namespace spark::staging {
+
+struct FilesJob {
+  const CopyOptions& options;
+  const Resumed& resumed;
+  const Entries& entries;
+  std::vector<Entry*> small, large;  // sorted by path; see is_small
+};
+
+// With one thread, one kind after the other, unless readers may wait for either.
+Result<> copy_all_files(CopyContext& context, const FilesJob& job);
+
+}  // namespace spark::staging
