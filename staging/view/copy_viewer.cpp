@@ -16,6 +16,7 @@ namespace spark::staging {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenChecks{5};
+constexpr std::chrono::milliseconds kWhileAway{1000};
 
 // Of all that a reader of the view sees. Times of folders change with temporary files in them.
 void add(Hasher& hasher, const Entry& entry) {
@@ -143,11 +144,24 @@ void CopyViewer::confirm_until_over() {
     lock.unlock();
     const auto is_so = no_throw([this] { return is_still_so_(); });
     lock.lock();
-    if (!is_so) return;  // the staging will fail
-    for (const UnitRange& range : confirmed_next_) map_->set_here(range);
+    const bool is_away = !is_so && is_so.error().is_of_source;
+    if (!is_so && !is_away) {
+      other_state_ = is_so.error();
+      has_other_state_ = true;
+      return;
+    }
+    if (is_so) {
+      for (const UnitRange& range : confirmed_next_) map_->set_here(range);
+    } else {
+      unconfirmed_.insert(unconfirmed_.end(), confirmed_next_.begin(), confirmed_next_.end());
+    }
     confirmed_next_.clear();
-    changed_.wait_for(lock, kBetweenChecks, [this] { return is_over_; });
+    changed_.wait_for(lock, is_away ? kWhileAway : kBetweenChecks, [this] { return is_over_; });
   }
+}
+
+Result<> CopyViewer::check() const {
+  return has_other_state_ ? Result<>(fail(*other_state_)) : Result<>();
 }
 
 // An entry without content has the number of the next unit, so the last one with this number has it.

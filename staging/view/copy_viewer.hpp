@@ -1,6 +1,7 @@
 // The staging worker's part in a live view: lists the set's entries, and marks units that have arrived.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -24,7 +25,8 @@ struct ViewReports {
 class CopyViewer final : public Viewer {
  public:
   // `dataset`: its name. `copy`: the folder of the copy while it is made. `is_still_so`: whether all that was
-  // read so far is of one state of the source, see Source; may be empty.
+  // read so far is of one state of the source, see Source; may be empty. With Error::is_of_source that is not
+  // known now, and it is asked again.
   CopyViewer(ViewPlace place, std::string dataset, std::filesystem::path copy,
              std::function<Result<>()> is_still_so, ViewReports reports);
   ~CopyViewer() override;
@@ -33,6 +35,7 @@ class CopyViewer final : public Viewer {
   void arrived(const Entry& entry, const UnitRange& units) override;
   void arrived_whole(const Entry& entry) override;
   void withdraw(const Entry& entry, bool has_changed) override;
+  Result<> check() const override;
   std::optional<WantedOfFile> take_wanted(bool is_small) override;
   void published(const std::filesystem::path& copy, const std::filesystem::path& manifest) override;
   const std::optional<Error>& error() const { return error_; }  // why there is no view, if it was begun
@@ -53,6 +56,8 @@ class CopyViewer final : public Viewer {
   std::condition_variable changed_;
   std::vector<UnitRange> unconfirmed_, confirmed_next_;
   bool is_over_ = false;
+  std::optional<Error> other_state_;  // set before has_other_state_, and not changed after it
+  std::atomic<bool> has_other_state_{false};
   std::thread confirming_;
 
   UnitRange units_of(const Entry& entry) const;

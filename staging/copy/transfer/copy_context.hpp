@@ -46,8 +46,9 @@ struct CopyContext {
   std::function<void(Bytes)> moved;                                        // of large files
   std::function<void(const std::string& path, Bytes offset)> before_read;  // tests change the source here
 
-  // Whether the run has to end: the user stopped it, or another thread failed. As a Result: Cancelled.
-  bool is_stopped() const { return *stop || end->has_failed(); }
+  // Whether the run has to end: the user stopped it, or another thread failed, or the viewer's check did. As
+  // a Result: Cancelled, or the viewer's error.
+  bool is_stopped() const;
   Result<> check_stop() const;
   void settle(const Entry& entry) const;  // of the walk
   // Waits for the throttle. `is_urgent`: asked meanwhile whether a reader waits for these bytes; empty: none.

@@ -31,6 +31,8 @@ class Viewer {
   virtual void arrived_whole(const Entry& entry) = 0;
   // Before the copy of the file is emptied. `has_changed`: the source is no longer as walked.
   virtual void withdraw(const Entry& entry, bool has_changed) = 0;
+  // An error ends the run: the source is of another state than what was read before.
+  virtual Result<> check() const { return {}; }
   // The next unit that a reader waits for, of small files (see is_small) or of the others.
   virtual std::optional<WantedOfFile> take_wanted(bool is_small) = 0;
   // All of it is in this folder now, under its own name; called whether the copy was made by this run or was

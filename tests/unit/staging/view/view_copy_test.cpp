@@ -182,21 +182,54 @@ TEST_F(ViewCopyTest, ASmallFileThatAReaderWaitsForGoesFirst) {
 }
 
 // What another host writes meanwhile is not shown: its mark is checked first.
-TEST_F(ViewCopyTest, ShowsNothingUntilTheStateOfTheSourceIsConfirmed) {
+TEST_F(ViewCopyTest, AnotherStateOfTheSourceEndsTheCopyAndShowsNothing) {
   options_.threads = options_.depth = 1;
-  write_text(source_ / "large", noise(30 * kMiB, 1));
+  write_text(source_ / "large", noise(10 * kHashPiece, 1));
   std::atomic<unsigned> checks = 0;
   is_still_so_ = [&]() -> Result<> {
     ++checks;
     return fail(Errc::Unavailable, "another host writes");
   };
-  hooks_.before_read = [&](const std::string&, Bytes) {
+  Bytes last = 0;
+  hooks_.before_read = [&](const std::string&, Bytes offset) {
     for (std::uint64_t unit = 0; unit < map_->units(); ++unit)
       EXPECT_EQ(map_->unit(unit), UnitState::Missing);
-    if (checks == 0) usleep(1000);
+    last = offset;
+    if (offset < kHashPiece) return;
+    for (int i = 0; checks == 0 && i < 10'000; ++i) usleep(1000);
+    usleep(50'000);
+  };
+  const auto report = copy_now();
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message(), "another host writes");
+  EXPECT_EQ(checks, 1U);
+  EXPECT_LT(last, 9 * kHashPiece);
+}
+
+TEST_F(ViewCopyTest, WhileTheStateOfTheSourceIsNotKnownReadersWait) {
+  options_.threads = options_.depth = 1;
+  write_text(source_ / "large", noise(3 * kHashPiece, 1));
+  std::atomic<unsigned> checks = 0;
+  is_still_so_ = [&]() -> Result<> {
+    if (++checks > 1) return {};
+    Error away{Errc::Unavailable, "reading the superblock: timed out", ""};
+    away.is_of_source = true;
+    return fail(std::move(away));
+  };
+  bool is_missing = false, came = false;
+  hooks_.before_read = [&](const std::string&, Bytes offset) {
+    if (offset != 2 * kHashPiece) return;
+    for (int i = 0; checks == 0 && i < 10'000; ++i) usleep(1000);
+    is_missing = map_->unit(0) == UnitState::Missing;
+    for (int i = 0; !came && i < 10'000; ++i) {
+      usleep(1000);
+      came = map_->unit(0) == UnitState::Here;
+    }
   };
   ASSERT_OK(copy_now());
-  EXPECT_EQ(checks, 1U);
+  EXPECT_TRUE(is_missing);
+  EXPECT_TRUE(came);
+  EXPECT_GT(checks, 1U);
 }
 
 TEST_F(ViewCopyTest, ASetWithAclsOnFoldersHasNoView) {
