@@ -223,7 +223,7 @@ void ExchangeRun::take_wanted() {
     const bool is_here = exchange_.board.unit(wanted->unit) == UnitState::HasPiece;
     const auto open = open_.find(wanted->file);
     if (open == open_.end() ? !backlog_.bring_forward(*wanted, is_here) : is_here) continue;
-    if (open != open_.end()) prove(*open->second, wanted->unit);
+    if (open != open_.end() && job_.context.has_source) prove(*open->second, wanted->unit);
     if (backlog_.take_pack(wanted->unit)) schedule_.add(std::span(&wanted->unit, 1));
     schedule_.want(*wanted);
   }

@@ -213,7 +213,7 @@ class CopyFile final : public FileWork {
     for (std::uint64_t i = 0; i < digests_.size(); ++i) {
       if (!is_known(i)) continue;
       digests_[i] = *(*known_)[i];
-      if (is_shown()) context_.viewer->arrived(entry_, units_of_piece(entry_.size, i));
+      if (is_shown()) context_.viewer->kept(entry_, units_of_piece(entry_.size, i));
     }
     if (digests_.size() > 1 && known_ == nullptr) context_.journal->started(entry_);
     return make_room();

@@ -150,6 +150,7 @@ class Fill {
   // In several threads: a network file system asks its server for each folder.
   Result<> begin_view() {
     Viewer* viewer = job_.options->viewer;
+    if (viewer != nullptr && !context_.has_source && viewer->begin(entries_, false)) context_.viewer = viewer;
     if (viewer == nullptr || !context_.has_source) return {};
     std::atomic<std::size_t> next{0};
     std::atomic<const Entry*> hidden{nullptr};
@@ -165,16 +166,25 @@ class Fill {
     if (const Entry* folder = hidden) {
       no_view_ = "it could not be read before it was complete: " + job_.source->shown(folder->path) +
                  " has an ACL, or can't be opened";
-    } else if (!context_.is_stopped() && viewer->begin(entries_)) {
+    } else if (!context_.is_stopped() && viewer->begin(entries_, true)) {
       context_.viewer = viewer;
     }
     return context_.check_stop();
   }
 
+  // Pieces of files that are not finished: with a source, copy_file shows them once it has looked at the
+  // file.
   void show_kept() const {
-    for (std::size_t i = 0; context_.viewer != nullptr && i < entries_.size(); ++i) {
+    if (context_.viewer == nullptr) return;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
       if (is_content(entries_[i]) && (job_.resumed.finished[i] || job_.resumed.unchanged[i]))
-        context_.viewer->arrived_whole(entries_[i]);
+        context_.viewer->kept(entries_[i], {0, unit_count(entries_[i].size)});
+    }
+    if (context_.has_source) return;
+    for (const auto& [index, pieces] : job_.resumed.begun) {
+      const Entry& entry = entries_[index];
+      for (std::uint64_t piece = 0; piece < pieces.size(); ++piece)
+        if (pieces[piece]) context_.viewer->kept(entry, units_of_piece(entry.size, piece));
     }
   }
 

@@ -46,7 +46,11 @@ CopyViewer::CopyViewer(ViewPlace place, std::string dataset, std::filesystem::pa
       dataset_(std::move(dataset)),
       copy_(std::move(copy)),
       is_still_so_(std::move(is_still_so)),
-      reports_(std::move(reports)) {}
+      reports_(std::move(reports)) {
+  const auto earlier = ViewMap::open(place_);
+  for (std::uint64_t unit = 0; earlier && unit < (*earlier)->units(); ++unit)
+    were_here_.push_back((*earlier)->unit(unit) == UnitState::Here);
+}
 
 CopyViewer::~CopyViewer() {
   {
@@ -57,7 +61,13 @@ CopyViewer::~CopyViewer() {
   if (confirming_.joinable()) confirming_.join();
 }
 
-bool CopyViewer::begin(const Entries& entries) {
+bool CopyViewer::is_begun(const Digest& set, std::uint64_t units) const {
+  const auto map = ViewMap::open(place_);
+  return map && (*map)->set() == set && (*map)->units() == units && !(*map)->has_failed() &&
+         !(*map)->is_published();
+}
+
+bool CopyViewer::begin(const Entries& entries, bool has_source) {
   if (entries.front().type != EntryType::Folder) return false;  // staged first
   UnitNumbers numbers;
   first_units_.clear();
@@ -71,6 +81,8 @@ bool CopyViewer::begin(const Entries& entries) {
   first_units_.push_back(numbers.count());
   entries_ = &entries;
   const Digest set = hasher.digest();
+  has_source_ = has_source;
+  if (!has_source && !is_begun(set, numbers.count())) return false;
   ::mkdir(place_.folder.c_str(), 0700);  // names of files may be none of others' business
   ManifestHeader header;
   header.dataset = dataset_;
@@ -85,7 +97,9 @@ bool CopyViewer::begin(const Entries& entries) {
   if (!map) error_ = map.error();
   if (!map) return false;
   map_ = std::move(*map);
-  if (is_still_so_ && !confirming_.joinable()) confirming_ = start_thread([this] { confirm_until_over(); });
+  // A device that is away may not answer for long: what peers send waits for the publication.
+  if (has_source && is_still_so_ && !confirming_.joinable())
+    confirming_ = start_thread([this] { confirm_until_over(); });
   const Summary sum = summing.done();
   if (reports_.begun) reports_.begun(sum.bytes, sum.files);
   return true;
@@ -97,10 +111,30 @@ UnitRange CopyViewer::units_of(const Entry& entry) const {
   return {first_units_[index], first_units_[index + 1] - first_units_[index]};
 }
 
-void CopyViewer::arrived(const Entry& entry, const UnitRange& units) {
-  if (!map_) return;
+// In the map; none if the file has other units now.
+UnitRange CopyViewer::part_of(const Entry& entry, const UnitRange& units) const {
   const UnitRange all = units_of(entry);
-  if (units.first + units.count <= all.count) show({all.first + units.first, units.count});
+  return units.first + units.count <= all.count ? UnitRange{all.first + units.first, units.count}
+                                                : UnitRange{0, 0};
+}
+
+void CopyViewer::arrived(const Entry& entry, const UnitRange& units) {
+  if (map_) show(part_of(entry, units));
+}
+
+// Without a source no check is possible now, and none is needed for what readers have had before.
+void CopyViewer::kept(const Entry& entry, const UnitRange& units) {
+  if (has_source_) return arrived(entry, units);
+  const UnitRange part = map_ ? part_of(entry, units) : UnitRange{0, 0};
+  if (part.first + part.count > were_here_.size()) return;
+  const auto begin = were_here_.begin() + static_cast<std::ptrdiff_t>(part.first);
+  const auto end = begin + static_cast<std::ptrdiff_t>(part.count);
+  for (auto at = std::find(begin, end, true); at != end;) {
+    const auto next = std::find(at, end, false);
+    map_->set_here(
+        {static_cast<std::uint64_t>(at - were_here_.begin()), static_cast<std::uint64_t>(next - at)});
+    at = std::find(next, end, true);
+  }
 }
 
 void CopyViewer::arrived_whole(const Entry& entry) {

@@ -31,7 +31,8 @@ class CopyViewer final : public Viewer {
              std::function<Result<>()> is_still_so, ViewReports reports);
   ~CopyViewer() override;
 
-  bool begin(const Entries& entries) override;
+  bool begin(const Entries& entries, bool has_source) override;
+  void kept(const Entry& entry, const UnitRange& units) override;
   void arrived(const Entry& entry, const UnitRange& units) override;
   void arrived_whole(const Entry& entry) override;
   void withdraw(const Entry& entry, bool has_changed) override;
@@ -50,6 +51,8 @@ class CopyViewer final : public Viewer {
   const Entries* entries_ = nullptr;
   std::vector<std::uint64_t> first_units_;  // by entry, and the end
   std::unique_ptr<ViewMap> map_;            // none: there is no view
+  bool has_source_ = true;
+  std::vector<bool> were_here_;  // units, at the end of the attempt before: their state was confirmed then
 
   // Units wait here until their state of the source is confirmed: one check serves all that came before it.
   std::mutex mutex_;
@@ -61,6 +64,8 @@ class CopyViewer final : public Viewer {
   std::thread confirming_;
 
   UnitRange units_of(const Entry& entry) const;
+  UnitRange part_of(const Entry& entry, const UnitRange& units) const;
+  bool is_begun(const Digest& set, std::uint64_t units) const;
   void show(const UnitRange& range);
   void confirm_until_over();
 };

@@ -23,8 +23,11 @@ class Viewer {
   virtual ~Viewer() = default;
 
   // The entries as they were walked; the copy has their folders, and nothing is readable yet. The entries
-  // must stay. False: there is no view, and at most published() is called.
-  virtual bool begin(const Entries& entries) = 0;
+  // must stay. False: there is no view, and at most published() is called. Without a source a view goes on
+  // and none is begun: nobody has looked for ACLs.
+  virtual bool begin(const Entries& entries, bool has_source) = 0;
+  // An earlier attempt has left them.
+  virtual void kept(const Entry& entry, const UnitRange& units) { arrived(entry, units); }
   // They were hashed, their write has returned, and the source was as walked when all of them had been read.
   virtual void arrived(const Entry& entry, const UnitRange& units) = 0;
   // The same for all units of the file.

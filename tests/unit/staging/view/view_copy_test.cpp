@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "staging/copy/exchange.hpp"
 #include "tests/unit/staging/random_tree.hpp"
 #include "tests/unit/staging/view/view_copy_fixture.hpp"
 
@@ -113,6 +114,60 @@ TEST_F(ViewCopyTest, AnAttemptThatResumesShowsWhatWasThere) {
   EXPECT_EQ(later, Outcome::Missing);
   EXPECT_EQ(before->unit(0), UnitState::Here) << "the set has one map for all attempts";
   EXPECT_EQ(whole("large"), noise(40 * kMiB, 1));
+}
+
+struct NoPeers final : Exchange {
+  std::function<void()> copied;
+
+  void begin(const SetOrigin&) override {}
+  Result<Walked> walk(const Walk& own) override { return own(); }
+  Result<> copy(ExchangeJob&) override {
+    copied();
+    return {};
+  }
+  bool is_published_elsewhere(const std::string&) override { return false; }
+};
+
+TEST_F(ViewCopyTest, WhileTheSourceIsAwayWhatWasHereStaysReadable) {
+  options_.threads = options_.depth = 1;
+  options_.io = IoKind::Threads;
+  write_text(source_ / "large", noise(40 * kMiB, 1));
+  std::atomic<unsigned> checks = 0;
+  is_still_so_ = [&]() -> Result<> {
+    ++checks;
+    return {};
+  };
+  hooks_.before_read = [&](const std::string&, Bytes offset) {
+    if (offset < 32 * kMiB) return;
+    for (int i = 0; map_->unit(0) != UnitState::Here && i < 10'000; ++i) usleep(1000);
+    stop_ = true;
+  };
+  EXPECT_KIND(copy_now(), Errc::Cancelled);
+  stop_ = false;
+  hooks_.before_read = nullptr;
+  const unsigned checked = checks;
+  std::optional<UnitState> first, last;
+  NoPeers peers;
+  peers.copied = [&] {
+    first = map_->unit(0);
+    last = map_->unit(map_->units() - 1);
+  };
+  options_.exchange = &peers;
+  options_.is_source_away = true;
+  EXPECT_KIND(copy_now(), Errc::Unavailable);
+  EXPECT_EQ(first, UnitState::Here);
+  EXPECT_EQ(last, UnitState::Missing);
+  EXPECT_EQ(checks, checked) << "the device may not answer";
+}
+
+TEST_F(ViewCopyTest, WhileTheSourceIsAwayNoViewBegins) {
+  write_text(source_ / "large", noise(9 * kMiB, 1));
+  NoPeers peers;
+  peers.copied = [] {};
+  options_.exchange = &peers;
+  options_.is_source_away = true;
+  EXPECT_KIND(copy_now(), Errc::Unavailable);
+  EXPECT_FALSE(tree_);
 }
 
 // The worker was killed after the rename. The next one finds the copy complete, and reads nothing.
