@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/text.hpp"
 #include "staging/copy/resume.hpp"
@@ -14,9 +13,6 @@
 
 namespace spark::staging {
 namespace {
-
-constexpr std::chrono::milliseconds kBetweenChecks{5};
-constexpr std::chrono::milliseconds kWhileAway{1000};
 
 // Of all that a reader of the view sees. Times of folders change with temporary files in them.
 void add(Hasher& hasher, const Entry& entry) {
@@ -45,20 +41,11 @@ CopyViewer::CopyViewer(ViewPlace place, std::string dataset, std::filesystem::pa
     : place_(std::move(place)),
       dataset_(std::move(dataset)),
       copy_(std::move(copy)),
-      is_still_so_(std::move(is_still_so)),
-      reports_(std::move(reports)) {
+      reports_(std::move(reports)),
+      confirmations_(std::move(is_still_so)) {
   const auto earlier = ViewMap::open(place_);
   for (std::uint64_t unit = 0; earlier && unit < (*earlier)->units(); ++unit)
     were_here_.push_back((*earlier)->unit(unit) == UnitState::Here);
-}
-
-CopyViewer::~CopyViewer() {
-  {
-    const std::scoped_lock lock(mutex_);
-    is_over_ = true;
-  }
-  changed_.notify_all();
-  if (confirming_.joinable()) confirming_.join();
 }
 
 bool CopyViewer::is_begun(const Digest& set, std::uint64_t units) const {
@@ -96,10 +83,9 @@ bool CopyViewer::begin(const Entries& entries, bool has_source) {
       map = fail(written.error());
   if (!map) error_ = map.error();
   if (!map) return false;
-  map_ = std::move(*map);
+  const auto before = std::exchange(map_, std::move(*map));  // until its confirmations have ended
   // A device that is away may not answer for long: what peers send waits for the publication.
-  if (has_source && is_still_so_ && !confirming_.joinable())
-    confirming_ = start_thread([this] { confirm_until_over(); });
+  confirmations_.begin(*map_, has_source);
   const Summary sum = summing.done();
   if (reports_.begun) reports_.begun(sum.bytes, sum.files);
   return true;
@@ -119,7 +105,7 @@ UnitRange CopyViewer::part_of(const Entry& entry, const UnitRange& units) const 
 }
 
 void CopyViewer::arrived(const Entry& entry, const UnitRange& units) {
-  if (map_) show(part_of(entry, units));
+  if (map_) confirmations_.show(part_of(entry, units));
 }
 
 // Without a source no check is possible now, and none is needed for what readers have had before.
@@ -138,64 +124,18 @@ void CopyViewer::kept(const Entry& entry, const UnitRange& units) {
 }
 
 void CopyViewer::arrived_whole(const Entry& entry) {
-  if (map_) show(units_of(entry));
-}
-
-void CopyViewer::show(const UnitRange& range) {
-  if (!is_still_so_) return map_->set_here(range);
-  {
-    const std::scoped_lock lock(mutex_);
-    unconfirmed_.push_back(range);
-  }
-  changed_.notify_all();
+  if (map_) confirmations_.show(units_of(entry));
 }
 
 void CopyViewer::withdraw(const Entry& entry, bool has_changed) {
   if (!map_) return;
   const UnitRange all = units_of(entry);
-  const std::scoped_lock lock(mutex_);
-  const auto is_of_file = [&](const UnitRange& one) {
-    return one.first >= all.first && one.first < all.first + all.count;
-  };
-  std::erase_if(unconfirmed_, is_of_file);
-  std::erase_if(confirmed_next_, is_of_file);
   const bool has_failed = all.count > 0 && map_->unit(all.first) == UnitState::Failed;
-  map_->withdraw(all, has_changed || has_failed ? UnitState::Failed : UnitState::Missing);
+  confirmations_.withdraw(all, has_changed || has_failed ? UnitState::Failed : UnitState::Missing);
   if (has_changed && !has_failed && reports_.failed)
     reports_.failed(
         printable(entry.path.view()) + ": it has changed or was deleted since the view began, or has an ACL",
         false);
-}
-
-// A writer of the volume marks its superblock before any other write: what was read before a check that finds
-// no mark is of one state. Without a thread nothing is confirmed, and readers wait for the publication.
-void CopyViewer::confirm_until_over() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return is_over_ || !unconfirmed_.empty(); });
-    if (is_over_) return;
-    confirmed_next_ = std::exchange(unconfirmed_, {});
-    lock.unlock();
-    const auto is_so = no_throw([this] { return is_still_so_(); });
-    lock.lock();
-    const bool is_away = !is_so && is_so.error().is_of_source;
-    if (!is_so && !is_away) {
-      other_state_ = is_so.error();
-      has_other_state_ = true;
-      return;
-    }
-    if (is_so) {
-      for (const UnitRange& range : confirmed_next_) map_->set_here(range);
-    } else {
-      unconfirmed_.insert(unconfirmed_.end(), confirmed_next_.begin(), confirmed_next_.end());
-    }
-    confirmed_next_.clear();
-    changed_.wait_for(lock, is_away ? kWhileAway : kBetweenChecks, [this] { return is_over_; });
-  }
-}
-
-Result<> CopyViewer::check() const {
-  return has_other_state_ ? Result<>(fail(*other_state_)) : Result<>();
 }
 
 // An entry without content has the number of the next unit, so the last one with this number has it.
