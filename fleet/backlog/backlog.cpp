@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "staging/copy/large_files.hpp"
+#include "staging/copy/copy_files.hpp"
 
 namespace spark::fleet {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/threads.hpp"
 #include "fleet/fetch/lane.hpp"
 #include "fleet/fetch/timings.hpp"
-#include "staging/copy/large_files.hpp"
+#include "staging/copy/copy_files.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 
 namespace spark::fleet {

@@ -13,8 +13,8 @@
 
 #include "base/text.hpp"
 #include "base/threads.hpp"
-#include "staging/copy/all_files.hpp"
 #include "staging/copy/clone.hpp"
+#include "staging/copy/copy_files.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/links.hpp"
 #include "staging/copy/partial/journal.hpp"
@@ -210,8 +210,8 @@ class Fill {
     if (!context_.has_source && !(small.empty() && large.empty()))
       return fail(Errc::Unavailable, "its source is away, and peers do not send all of it",
                   "files with extended attributes or ACLs are not sent");
-    return copy_all_files(context_,
-                          {*job_.options, job_.resumed, entries_, std::move(small), std::move(large)});
+    return staging::copy_files(context_,
+                               {*job_.options, job_.resumed, entries_, std::move(small), std::move(large)});
   }
 
   void sort_out(std::vector<Entry*>& small, std::vector<Entry*>& large) {

@@ -123,10 +123,6 @@ void CopyViewer::kept(const Entry& entry, const UnitRange& units) {
   }
 }
 
-void CopyViewer::arrived_whole(const Entry& entry) {
-  if (map_) confirmations_.show(units_of(entry));
-}
-
 void CopyViewer::withdraw(const Entry& entry, bool has_changed) {
   if (!map_) return;
   const UnitRange all = units_of(entry);

@@ -29,7 +29,6 @@ class CopyViewer final : public Viewer {
   bool begin(const Entries& entries, bool has_source) override;
   void kept(const Entry& entry, const UnitRange& units) override;
   void arrived(const Entry& entry, const UnitRange& units) override;
-  void arrived_whole(const Entry& entry) override;
   void withdraw(const Entry& entry, bool has_changed) override;
   Result<> check() const override { return confirmations_.check(); }
   std::optional<WantedOfFile> take_wanted(bool is_small) override;

@@ -31,7 +31,7 @@ class Viewer {
   // They were hashed, their write has returned, and the source was as walked when all of them had been read.
   virtual void arrived(const Entry& entry, const UnitRange& units) = 0;
   // The same for all units of the file.
-  virtual void arrived_whole(const Entry& entry) = 0;
+  void arrived_whole(const Entry& entry) { arrived(entry, {0, unit_count(entry.size)}); }
   // Before the copy of the file is emptied. `has_changed`: the source is no longer as walked.
   virtual void withdraw(const Entry& entry, bool has_changed) = 0;
   // An error ends the run: the source is of another state than what was read before.

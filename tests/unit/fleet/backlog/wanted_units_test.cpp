@@ -15,7 +15,6 @@ struct Reader final : staging::Viewer {
 
   bool begin(const staging::Entries&, bool) override { return true; }
   void arrived(const staging::Entry&, const staging::UnitRange&) override {}
-  void arrived_whole(const staging::Entry&) override {}
   void withdraw(const staging::Entry&, bool) override {}
   void published(const std::filesystem::path&, const std::filesystem::path&) override {}
   std::optional<staging::WantedOfFile> take_wanted(bool is_small) override {

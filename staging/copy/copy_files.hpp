@@ -1,8 +1,10 @@
 // Copies small and large files beside each other: small ones wait for metadata, large ones for the drives.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "staging/copy/lanes/file_work.hpp"
 #include "staging/copy/lanes/options.hpp"
 #include "staging/copy/resume.hpp"
 #include "staging/copy/transfer/copy_context.hpp"
@@ -17,6 +19,10 @@ struct FilesJob {
 };
 
 // With one thread, one kind after the other, unless readers may wait for either.
-Result<> copy_all_files(CopyContext& context, const FilesJob& job);
+Result<> copy_files(CopyContext& context, const FilesJob& job);
+
+// Goes on with the pieces of the file that an earlier attempt has left.
+std::unique_ptr<FileWork> work_for(const CopyContext& context, Entry& entry, const Resumed& resumed,
+                                   const Entries& entries);
 
 }  // namespace spark::staging
