@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.hpp"
 #include "staging/copy/resume.hpp"
