@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "staging/copy/copy_files.hpp"
+
 namespace spark::fleet {
 namespace {
 
@@ -33,7 +35,10 @@ Backlog::Backlog(staging::ExchangeJob& job, const Layout& layout,
     : layout_(layout),
       entry_of_(entry_of),
       wanted_(job.context.viewer, layout, entry_of),
-      left_(job),
+      left_(job.context, job.io,
+            [&job](staging::Entry& entry) {
+              return staging::work_for(job.context, entry, job.resumed, job.entries);
+            }),
       most_open_(most_open()),
       needs_small_(layout.small_files(), 0) {
   for (std::uint64_t i = 0; i < layout.small_files(); ++i)

@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "fleet/backlog/left_files.hpp"
 #include "fleet/backlog/wanted_units.hpp"
 #include "fleet/protocol/layout.hpp"
 #include "staging/copy/exchange.hpp"
+#include "staging/copy/transfer/left_files.hpp"
 
 namespace spark::fleet {
 
@@ -42,7 +42,7 @@ class Backlog {
   // Puts those that readers wait for before the others; returns how many they are.
   std::size_t put_wanted_first(std::span<std::uint64_t> small) const;
 
-  LeftFiles& left() { return left_; }
+  staging::LeftFiles& left() { return left_; }
 
   bool has_readers() const { return wanted_.has_readers(); }
   std::optional<WantedUnit> take_wanted() { return wanted_.take(); }
@@ -54,7 +54,7 @@ class Backlog {
   const Layout& layout_;
   const std::vector<staging::Entry*>& entry_of_;
   WantedUnits wanted_;
-  LeftFiles left_;
+  staging::LeftFiles left_;
   std::size_t most_open_;                     // files, while readers wait for more
   std::vector<std::uint64_t> large_, packs_;  // files and units, the next one last
   std::optional<std::uint64_t> opening_{};    // a file

@@ -176,7 +176,8 @@ Result<> ExchangeRun::finish_file(const FilePtr& file, Lane& lane) {
     if (!from_peers) leave_to_source(*file);
     return offer(file, lane);
   }
-  for (std::uint64_t i = 0; file->expected && i < file->units; ++i) {
+  const bool is_right = file->expected == file->entry->hash;  // not if it was left out
+  for (std::uint64_t i = 0; is_right && i < file->units; ++i) {
     if (exchange_.board.unit(file->first_unit + i) == UnitState::HasPiece) continue;
     exchange_.board.set_digest(file->first_unit + i, file->entry->hash);
     exchange_.board.set_unit(file->first_unit + i, UnitState::HasFile);

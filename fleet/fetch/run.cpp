@@ -8,7 +8,7 @@
 #include "base/threads.hpp"
 #include "fleet/fetch/lane.hpp"
 #include "fleet/fetch/timings.hpp"
-#include "staging/copy/copy_file.hpp"
+#include "staging/copy/copy_files.hpp"
 #include "staging/copy/transfer/small_files.hpp"
 
 namespace spark::fleet {
@@ -76,7 +76,7 @@ Result<> ExchangeRun::go() {
   if (!open_.empty())
     return fail(Errc::Failed, "exchanging with peers: " +
                                   printable(open_.begin()->second->entry->path.view()) + " was not finished");
-  backlog_.left().hand_over();
+  job_.large = backlog_.left().take_rest();
   return {};
 }
 
@@ -126,7 +126,7 @@ void ExchangeRun::work(std::size_t number) {
     take_wanted();
     open_more(lane, for_readers);
     if (number != lanes())
-      if (auto copied = backlog_.left().copy_wanted(limit_); !copied) fail_run(std::move(copied.error()));
+      if (auto copied = backlog_.left().copy_wanted(&limit_); !copied) fail_run(std::move(copied.error()));
     const auto choice = next(first);
     if (!choice) {
       std::unique_lock lock(mutex_);
@@ -194,10 +194,8 @@ void ExchangeRun::open_more(Lane& lane, bool for_readers) {
     file->first_unit = exchange_.layout.first_unit_of(*index);
     file->units = staging::piece_count(file->entry->size);
     if (!exchange_.known.empty() && file->units > 1) file->expected = exchange_.known[*index];
-    const auto begun = job_.resumed.begun.find(staging::index_of(job_.entries, file->entry->path));
     const staging::Entry walked = *file->entry;
-    file->work = staging::copy_file(job_.context, *file->entry,
-                                    begun == job_.resumed.begun.end() ? nullptr : &begun->second);
+    file->work = staging::work_for(job_.context, *file->entry, job_.resumed, job_.entries);
     Result<> started = file->work->start();
     // The file changed after the walk, so the peers' data belongs to another state.
     if (started && !staging::is_same_source(walked, *file->entry)) file->only_from_source = true;
@@ -225,7 +223,7 @@ void ExchangeRun::take_wanted() {
     const bool is_here = exchange_.board.unit(wanted->unit) == UnitState::HasPiece;
     const auto open = open_.find(wanted->file);
     if (open == open_.end() ? !backlog_.bring_forward(*wanted, is_here) : is_here) continue;
-    if (open != open_.end()) prove(*open->second, wanted->unit);
+    if (open != open_.end() && job_.context.has_source) prove(*open->second, wanted->unit);
     if (backlog_.take_pack(wanted->unit)) schedule_.add(std::span(&wanted->unit, 1));
     schedule_.want(*wanted);
   }

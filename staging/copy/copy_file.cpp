@@ -32,7 +32,7 @@ class CopyFile final : public FileWork {
   Result<> start() override {
     if (auto go_on = context_.check_stop(); !go_on) return go_on;
     const Entry expected = entry_;
-    if (auto opened = open_source(); !opened) return opened;
+    if (auto opened = open_source(); !opened || is_left_out_) return opened;
     context_.counters->bytes_total += entry_.size - expected.size;  // wraps to the difference
     if (known_ != nullptr && !is_same_source(expected, entry_)) discard();
     copy_.tree = context_.copy;
@@ -77,17 +77,19 @@ class CopyFile final : public FileWork {
   }
 
   Result<bool> finish() override {
+    if (is_left_out_) return true;
     auto changed = source_changed();
     if (!changed) return changed;
     if (!*changed && is_right()) return complete();
     if (!*changed) return begin_again();
-    if (++tries_ == kTries) {
-      return fail(Errc::Failed,
-                  "copying " + context_.source->shown(entry_.path) + ": it changed while it was read, " +
-                      std::to_string(kTries) + " times",
-                  "stop the program that writes to it, or exclude it");
-    }
-    return begin_again();
+    if (++tries_ < kTries) return begin_again();
+    const auto left_out =
+        leave_out(fail(Errc::Failed,
+                       "copying " + context_.source->shown(entry_.path) + ": it changed while it was read, " +
+                           std::to_string(kTries) + " times",
+                       "stop the program that writes to it, or exclude it"));
+    if (!left_out) return left_out.take_error();
+    return true;
   }
 
  private:
@@ -99,6 +101,7 @@ class CopyFile final : public FileWork {
   const KnownPieces* known_;
   SourceIdentity walked_;
   bool has_acl_ = false;  // of a file that a viewer waits for
+  bool is_left_out_ = false;
   OpenedFile source_, copy_;
   std::vector<Digest> digests_;
   std::atomic<bool> ended_early_{false};
@@ -138,13 +141,18 @@ class CopyFile final : public FileWork {
     if (!context_.has_source) return {};
     source_.fd = open_beneath(from, entry_.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (!source_.fd) {
-      return from.failed(errno, "opening", entry_.path,
-                         errno == ENOENT ? "it went away while its folder was copied; try again" : "");
+      const int number = errno;
+      auto failed =
+          from.failed(number, "opening", entry_.path,
+                      number == ENOENT ? "it went away while its folder was copied; try again" : "");
+      const bool is_replaced = number == ENOENT || number == ENOTDIR || number == ELOOP;
+      return is_replaced ? leave_out(std::move(failed)) : Result<>(std::move(failed));
     }
     struct stat info {};
     if (::fstat(source_.fd.get(), &info) != 0) return from.failed(errno, "reading", entry_.path);
     if (!S_ISREG(info.st_mode))
-      return fail(Errc::Failed, "opening " + from.shown(entry_.path) + ": it is no regular file any more");
+      return leave_out(
+          fail(Errc::Failed, "opening " + from.shown(entry_.path) + ": it is no regular file any more"));
     if (static_cast<Bytes>(info.st_size) > kLargestFile)
       return fail(Errc::Unsupported, "copying " + from.shown(entry_.path) + ": larger than 64 TiB");
     const std::int64_t walked = entry_.ctime_ns;
@@ -160,6 +168,19 @@ class CopyFile final : public FileWork {
     if (context_.viewer != nullptr) has_acl_ = has_acl(source_.fd.get());
     if (context_.viewer != nullptr && !is_shown()) context_.viewer->withdraw(entry_, true);
     return check_empty(entry_, source_.fd.get(), from);
+  }
+
+  // An error of this file alone, which may have been deleted: with readers of other files, the run goes on.
+  Result<> leave_out(tl::unexpected<Error> error) {
+    if (context_.viewer == nullptr) return error;
+    discard();
+    context_.viewer->withdraw(entry_, true);
+    context_.left_out->add(std::move(error.value()));
+    is_left_out_ = true;
+    source_.fd.reset();
+    copy_.fd.reset();
+    digests_.clear();  // nothing is left to do
+    return {};
   }
 
   // Creates a new file: the existing one may be hard-linked to other copies, or open in a live view.
@@ -192,7 +213,7 @@ class CopyFile final : public FileWork {
     for (std::uint64_t i = 0; i < digests_.size(); ++i) {
       if (!is_known(i)) continue;
       digests_[i] = *(*known_)[i];
-      if (is_shown()) context_.viewer->arrived(entry_, units_of_piece(entry_.size, i));
+      if (is_shown()) context_.viewer->kept(entry_, units_of_piece(entry_.size, i));
     }
     if (digests_.size() > 1 && known_ == nullptr) context_.journal->started(entry_);
     return make_room();
@@ -226,7 +247,7 @@ class CopyFile final : public FileWork {
 
   Result<bool> begin_again() {
     if (auto again = start_again(); !again) return again.take_error();
-    return false;
+    return is_left_out_;
   }
 
   void discard() {
@@ -239,6 +260,7 @@ class CopyFile final : public FileWork {
     unflushed_.clear();
     if (context_.viewer != nullptr) context_.viewer->withdraw(entry_, source_changed().value_or(false));
     if (auto opened = open_source(); !opened) return opened;
+    if (is_left_out_) return {};
     if (auto opened = open_copy(); !opened) return opened;
     if (auto prepared = prepare_copy(); !prepared) return prepared;
     context_.counters->bytes_total += entry_.size;

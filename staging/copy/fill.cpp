@@ -10,14 +10,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <future>
 
 #include "base/text.hpp"
 #include "base/threads.hpp"
 #include "staging/copy/clone.hpp"
+#include "staging/copy/copy_files.hpp"
 #include "staging/copy/exchange.hpp"
-#include "staging/copy/lanes/shape.hpp"
-#include "staging/copy/large_files.hpp"
 #include "staging/copy/links.hpp"
 #include "staging/copy/partial/journal.hpp"
 #include "staging/copy/prune.hpp"
@@ -80,6 +78,7 @@ class Fill {
   RunEnd end_;
   CopyContext context_;
   CopyNotes notes_;
+  FirstError left_out_;
   std::string no_view_;  // why the copy can't be read before it is complete
 
   Result<> copy_all() {
@@ -108,6 +107,7 @@ class Fill {
     if (done) done = take_unchanged(context_, job_.previous, entries_, job_.resumed);
     if (done) show_kept();
     if (done) done = copy_files();
+    if (done) done = left_out_.check();
     // If the journal failed, its error ended the run. Finished files are written down in any case.
     Result<> closed = (*journal)->close();
     if (!closed) return closed;
@@ -142,6 +142,7 @@ class Fill {
     context_.flush_each = !syncs_as_a_whole(copy_.folder.get());
     context_.shares_blocks = can_share_blocks(*job_.source, copy_);
     context_.notes = &notes_;
+    context_.left_out = &left_out_;
     context_.before_read = job_.before_read;
   }
 
@@ -149,6 +150,7 @@ class Fill {
   // In several threads: a network file system asks its server for each folder.
   Result<> begin_view() {
     Viewer* viewer = job_.options->viewer;
+    if (viewer != nullptr && !context_.has_source && viewer->begin(entries_, false)) context_.viewer = viewer;
     if (viewer == nullptr || !context_.has_source) return {};
     std::atomic<std::size_t> next{0};
     std::atomic<const Entry*> hidden{nullptr};
@@ -164,16 +166,25 @@ class Fill {
     if (const Entry* folder = hidden) {
       no_view_ = "it could not be read before it was complete: " + job_.source->shown(folder->path) +
                  " has an ACL, or can't be opened";
-    } else if (!context_.is_stopped() && viewer->begin(entries_)) {
+    } else if (!context_.is_stopped() && viewer->begin(entries_, true)) {
       context_.viewer = viewer;
     }
     return context_.check_stop();
   }
 
+  // Pieces of files that are not finished: with a source, copy_file shows them once it has looked at the
+  // file.
   void show_kept() const {
-    for (std::size_t i = 0; context_.viewer != nullptr && i < entries_.size(); ++i) {
+    if (context_.viewer == nullptr) return;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
       if (is_content(entries_[i]) && (job_.resumed.finished[i] || job_.resumed.unchanged[i]))
-        context_.viewer->arrived_whole(entries_[i]);
+        context_.viewer->kept(entries_[i], {0, unit_count(entries_[i].size)});
+    }
+    if (context_.has_source) return;
+    for (const auto& [index, pieces] : job_.resumed.begun) {
+      const Entry& entry = entries_[index];
+      for (std::uint64_t piece = 0; piece < pieces.size(); ++piece)
+        if (pieces[piece]) context_.viewer->kept(entry, units_of_piece(entry.size, piece));
     }
   }
 
@@ -189,7 +200,6 @@ class Fill {
     }
   }
 
-  // Small and large files in parallel: small ones wait for metadata, large ones for the drives.
   Result<> copy_files() {
     std::vector<Entry*> small, large;
     sort_out(small, large);
@@ -200,24 +210,8 @@ class Fill {
     if (!context_.has_source && !(small.empty() && large.empty()))
       return fail(Errc::Unavailable, "its source is away, and peers do not send all of it",
                   "files with extended attributes or ACLs are not sent");
-    const ThreadRange threads = small_file_threads(*job_.options);
-    if (threads.most == 1) {
-      auto left = copy_small_files(context_, small, threads, job_.options->io);
-      if (!left) return left.take_error();
-      large.insert(large.begin(), left->begin(), left->end());
-      return copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
-    }
-    context_.asks_for_small = small.empty();
-    // If no thread can be started the call is deferred, that is, it runs after the large files.
-    auto others = std::async(std::launch::async | std::launch::deferred, [&] {
-      return no_throw([&] { return copy_small_files(context_, small, threads, job_.options->io); });
-    });
-    Result<> done = copy_large_files(context_, *job_.options, large, job_.resumed, entries_);
-    auto left = others.get();
-    context_.asks_for_small = true;
-    if (!done && done.error().kind != Errc::Cancelled) return done;
-    if (!left) return left.take_error();
-    return done ? copy_large_files(context_, *job_.options, *left, job_.resumed, entries_) : done;
+    return staging::copy_files(context_,
+                               {*job_.options, job_.resumed, entries_, std::move(small), std::move(large)});
   }
 
   void sort_out(std::vector<Entry*>& small, std::vector<Entry*>& large) {

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 #include "base/text.hpp"
 #include "staging/copy/resume.hpp"
@@ -14,8 +14,6 @@
 
 namespace spark::staging {
 namespace {
-
-constexpr std::chrono::milliseconds kBetweenChecks{5};
 
 // Of all that a reader of the view sees. Times of folders change with temporary files in them.
 void add(Hasher& hasher, const Entry& entry) {
@@ -44,19 +42,20 @@ CopyViewer::CopyViewer(ViewPlace place, std::string dataset, std::filesystem::pa
     : place_(std::move(place)),
       dataset_(std::move(dataset)),
       copy_(std::move(copy)),
-      is_still_so_(std::move(is_still_so)),
-      reports_(std::move(reports)) {}
-
-CopyViewer::~CopyViewer() {
-  {
-    const std::scoped_lock lock(mutex_);
-    is_over_ = true;
-  }
-  changed_.notify_all();
-  if (confirming_.joinable()) confirming_.join();
+      reports_(std::move(reports)),
+      confirmations_(std::move(is_still_so)) {
+  const auto earlier = ViewMap::open(place_);
+  for (std::uint64_t unit = 0; earlier && unit < (*earlier)->units(); ++unit)
+    were_here_.push_back((*earlier)->unit(unit) == UnitState::Here);
 }
 
-bool CopyViewer::begin(const Entries& entries) {
+bool CopyViewer::is_begun(const Digest& set, std::uint64_t units) const {
+  const auto map = ViewMap::open(place_);
+  return map && (*map)->set() == set && (*map)->units() == units && !(*map)->has_failed() &&
+         !(*map)->is_published();
+}
+
+bool CopyViewer::begin(const Entries& entries, bool has_source) {
   if (entries.front().type != EntryType::Folder) return false;  // staged first
   UnitNumbers numbers;
   first_units_.clear();
@@ -70,6 +69,8 @@ bool CopyViewer::begin(const Entries& entries) {
   first_units_.push_back(numbers.count());
   entries_ = &entries;
   const Digest set = hasher.digest();
+  has_source_ = has_source;
+  if (!has_source && !is_begun(set, numbers.count())) return false;
   ::mkdir(place_.folder.c_str(), 0700);  // names of files may be none of others' business
   ManifestHeader header;
   header.dataset = dataset_;
@@ -83,8 +84,9 @@ bool CopyViewer::begin(const Entries& entries) {
       map = fail(written.error());
   if (!map) error_ = map.error();
   if (!map) return false;
-  map_ = std::move(*map);
-  if (is_still_so_ && !confirming_.joinable()) confirming_ = start_thread([this] { confirm_until_over(); });
+  const auto before = std::exchange(map_, std::move(*map));  // until its confirmations have ended
+  // A device that is away may not answer for long: what peers send waits for the publication.
+  confirmations_.begin(*map_, has_source);
   const Summary sum = summing.done();
   if (reports_.begun) reports_.begun(sum.bytes, sum.files);
   return true;
@@ -96,57 +98,41 @@ UnitRange CopyViewer::units_of(const Entry& entry) const {
   return {first_units_[index], first_units_[index + 1] - first_units_[index]};
 }
 
-void CopyViewer::arrived(const Entry& entry, const UnitRange& units) {
-  if (!map_) return;
+// In the map; none if the file has other units now.
+UnitRange CopyViewer::part_of(const Entry& entry, const UnitRange& units) const {
   const UnitRange all = units_of(entry);
-  if (units.first + units.count <= all.count) show({all.first + units.first, units.count});
+  return units.first + units.count <= all.count ? UnitRange{all.first + units.first, units.count}
+                                                : UnitRange{0, 0};
 }
 
-void CopyViewer::arrived_whole(const Entry& entry) {
-  if (map_) show(units_of(entry));
+void CopyViewer::arrived(const Entry& entry, const UnitRange& units) {
+  if (map_) confirmations_.show(part_of(entry, units));
 }
 
-void CopyViewer::show(const UnitRange& range) {
-  if (!is_still_so_) return map_->set_here(range);
-  {
-    const std::scoped_lock lock(mutex_);
-    unconfirmed_.push_back(range);
+// Without a source no check is possible now, and none is needed for what readers have had before.
+void CopyViewer::kept(const Entry& entry, const UnitRange& units) {
+  if (has_source_) return arrived(entry, units);
+  const UnitRange part = map_ ? part_of(entry, units) : UnitRange{0, 0};
+  if (part.first + part.count > were_here_.size()) return;
+  const auto begin = were_here_.begin() + static_cast<std::ptrdiff_t>(part.first);
+  const auto end = begin + static_cast<std::ptrdiff_t>(part.count);
+  for (auto at = std::find(begin, end, true); at != end;) {
+    const auto next = std::find(at, end, false);
+    map_->set_here(
+        {static_cast<std::uint64_t>(at - were_here_.begin()), static_cast<std::uint64_t>(next - at)});
+    at = std::find(next, end, true);
   }
-  changed_.notify_all();
 }
 
 void CopyViewer::withdraw(const Entry& entry, bool has_changed) {
   if (!map_) return;
   const UnitRange all = units_of(entry);
-  const std::scoped_lock lock(mutex_);
-  const auto is_of_file = [&](const UnitRange& one) {
-    return one.first >= all.first && one.first < all.first + all.count;
-  };
-  std::erase_if(unconfirmed_, is_of_file);
-  std::erase_if(confirmed_next_, is_of_file);
   const bool has_failed = all.count > 0 && map_->unit(all.first) == UnitState::Failed;
-  map_->withdraw(all, has_changed || has_failed ? UnitState::Failed : UnitState::Missing);
+  confirmations_.withdraw(all, has_changed || has_failed ? UnitState::Failed : UnitState::Missing);
   if (has_changed && !has_failed && reports_.failed)
-    reports_.failed(printable(entry.path.view()) + ": it has changed since the view began, or has an ACL",
-                    false);
-}
-
-// A writer of the volume marks its superblock before any other write: what was read before a check that finds
-// no mark is of one state. Without a thread nothing is confirmed, and readers wait for the publication.
-void CopyViewer::confirm_until_over() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return is_over_ || !unconfirmed_.empty(); });
-    if (is_over_) return;
-    confirmed_next_ = std::exchange(unconfirmed_, {});
-    lock.unlock();
-    const auto is_so = no_throw([this] { return is_still_so_(); });
-    lock.lock();
-    if (!is_so) return;  // the staging will fail
-    for (const UnitRange& range : confirmed_next_) map_->set_here(range);
-    confirmed_next_.clear();
-    changed_.wait_for(lock, kBetweenChecks, [this] { return is_over_; });
-  }
+    reports_.failed(
+        printable(entry.path.view()) + ": it has changed or was deleted since the view began, or has an ACL",
+        false);
 }
 
 // An entry without content has the number of the next unit, so the last one with this number has it.

@@ -1,16 +1,13 @@
 // The staging worker's part in a live view: lists the set's entries, and marks units that have arrived.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
-#include "base/threads.hpp"
 #include "staging/copy/transfer/viewer.hpp"
+#include "staging/view/confirmations.hpp"
 #include "staging/view/view_map.hpp"
 
 namespace spark::staging {
@@ -24,15 +21,16 @@ struct ViewReports {
 class CopyViewer final : public Viewer {
  public:
   // `dataset`: its name. `copy`: the folder of the copy while it is made. `is_still_so`: whether all that was
-  // read so far is of one state of the source, see Source; may be empty.
+  // read so far is of one state of the source, see Source; may be empty. With Error::is_of_source that is not
+  // known now, and it is asked again.
   CopyViewer(ViewPlace place, std::string dataset, std::filesystem::path copy,
              std::function<Result<>()> is_still_so, ViewReports reports);
-  ~CopyViewer() override;
 
-  bool begin(const Entries& entries) override;
+  bool begin(const Entries& entries, bool has_source) override;
+  void kept(const Entry& entry, const UnitRange& units) override;
   void arrived(const Entry& entry, const UnitRange& units) override;
-  void arrived_whole(const Entry& entry) override;
   void withdraw(const Entry& entry, bool has_changed) override;
+  Result<> check() const override { return confirmations_.check(); }
   std::optional<WantedOfFile> take_wanted(bool is_small) override;
   void published(const std::filesystem::path& copy, const std::filesystem::path& manifest) override;
   const std::optional<Error>& error() const { return error_; }  // why there is no view, if it was begun
@@ -41,23 +39,19 @@ class CopyViewer final : public Viewer {
   ViewPlace place_;
   std::string dataset_;
   std::filesystem::path copy_;
-  std::function<Result<>()> is_still_so_;
   ViewReports reports_;
   std::optional<Error> error_;
   const Entries* entries_ = nullptr;
   std::vector<std::uint64_t> first_units_;  // by entry, and the end
   std::unique_ptr<ViewMap> map_;            // none: there is no view
+  bool has_source_ = true;
+  std::vector<bool> were_here_;  // units, at the end of the attempt before: their state was confirmed then
 
-  // Units wait here until their state of the source is confirmed: one check serves all that came before it.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<UnitRange> unconfirmed_, confirmed_next_;
-  bool is_over_ = false;
-  std::thread confirming_;
+  Confirmations confirmations_;  // after the map
 
   UnitRange units_of(const Entry& entry) const;
-  void show(const UnitRange& range);
-  void confirm_until_over();
+  UnitRange part_of(const Entry& entry, const UnitRange& units) const;
+  bool is_begun(const Digest& set, std::uint64_t units) const;
 };
 
 }  // namespace spark::staging

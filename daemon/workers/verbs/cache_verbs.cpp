@@ -60,8 +60,13 @@ Result<UniqueFd> hold_mount(staging::Source& source, const json::object& request
 // all data read is of one state.
 Result<> check_unwritten(const std::string& device, std::uint64_t stamp) {
   auto now = mounts::probe_superblock(device);
-  if (!now) now.error().kind = Errc::Unavailable;  // the volume is away, so its staging waits for it
-  if (!now) return now.take_error();
+  if (!now) {
+    Error away = std::move(now.error());
+    away.kind = Errc::Unavailable;  // the volume is away, so its staging waits for it
+    away.number = 0;
+    away.is_of_source = true;
+    return fail(std::move(away));
+  }
   if (now->stamp == stamp && !now->being_written) return {};
   return fail(Errc::Unavailable, "another host has begun to write the volume while it was read",
               "it is copied again from the volume's next state");

@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace spark::staging {
+namespace {
+
+constexpr int kMostWishes = 1024;  // at a time, and thus under the mutex
+
+}  // namespace
 
 std::uint64_t PieceQueue::take_file() {
   std::uint64_t index = next_file_;
@@ -20,7 +25,7 @@ void PieceQueue::add(OpenFilePtr file, std::vector<std::uint64_t> pieces) {
   states_[file->index] = FileState::Opened;
   const auto later = later_.extract(file->index);
   if (!later.empty())
-    for (const std::uint64_t unit : later.mapped()) wanted_.push_back({file->index, unit});
+    for (const std::uint64_t unit : later.mapped()) wanted_.add(file->index, unit);
   file->unfinished = pieces.size();
   file->to_do = std::move(pieces);
   file->early.clear();
@@ -56,17 +61,22 @@ QueuedTask PieceQueue::take(const Place& place) {
 }
 
 bool PieceQueue::finds_wanted() {
-  if (!wanted_.empty()) return false;
-  if (const auto wanted = wanted_from_ ? wanted_from_() : std::nullopt) wanted_.push_back(*wanted);
-  return !wanted_.empty();
+  bool found = false;
+  for (int i = 0; i < kMostWishes; ++i) {
+    const auto wanted = wanted_from_ ? wanted_from_() : std::nullopt;
+    if (!wanted) break;
+    wanted_.add(wanted->file, wanted->unit);
+    found = true;
+  }
+  return found;
 }
 
 // A file's pieces to do are the last first, so the wanted one becomes the last, and those that follow it in
 // the file are before it.
 std::optional<std::uint64_t> PieceQueue::bring_forward() {
-  while (!wanted_.empty() || finds_wanted()) {
-    const WantedUnit wanted = wanted_.front();
-    wanted_.pop_front();
+  finds_wanted();
+  while (const auto next = wanted_.take()) {
+    const WantedUnit wanted{next->first, next->second};
     FileState& state = states_[wanted.file];
     if (state != FileState::Opened) later_[wanted.file].insert(wanted.unit);
     if (std::exchange(state, std::max(state, FileState::Opening)) == FileState::Closed)

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "staging/copy/lanes/fair_wishes.hpp"
 #include "staging/copy/lanes/file_work.hpp"
 #include "staging/copy/lanes/lane.hpp"
 
@@ -83,7 +84,7 @@ class PieceQueue {
   std::uint64_t next_file_ = 0;
   std::deque<std::uint64_t> to_open_;  // first
   std::deque<OpenFilePtr> open_;       // with pieces
-  std::deque<WantedUnit> wanted_;
+  FairWishes wanted_;
   using Units = std::set<std::uint64_t>;
   std::map<std::uint64_t, Units> later_;  // wanted, of files that are being opened
   std::map<std::pair<std::uint64_t, std::uint64_t>, Units> in_progress_;  // wanted, by file and piece

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "staging/copy/transfer/viewer.hpp"
 #include "staging/files/holes.hpp"
 #include "staging/files/io/direct_io.hpp"
 #include "staging/files/times.hpp"
@@ -17,7 +18,13 @@
 
 namespace spark::staging {
 
+bool CopyContext::is_stopped() const {
+  return *stop || end->has_failed() || (viewer != nullptr && !viewer->check());
+}
+
 Result<> CopyContext::check_stop() const {
+  if (viewer != nullptr)
+    if (auto same = viewer->check(); !same) return same;
   if (!is_stopped()) return {};
   return fail(Errc::Cancelled, "copying " + source->shown("") + ": interrupted",
               "the copied part is kept for the next attempt");

@@ -11,6 +11,7 @@
 #include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/journal.hpp"
 #include "staging/copy/transfer/copy_notes.hpp"
+#include "staging/copy/transfer/first_error.hpp"
 #include "staging/files/io/drive_share.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/tree.hpp"
@@ -31,8 +32,8 @@ struct CopyContext {
   Journal* journal = nullptr;
   CopyNotes* notes = nullptr;
   Viewer* viewer = nullptr;  // see CopyOptions
-  // copy_large_files asks the viewer for small files too: nothing else copies them.
-  bool asks_for_small = true;
+  // With a viewer: of files that can't be copied. The others are copied all the same, then the run fails.
+  FirstError* left_out = nullptr;
   SteadyTime walked_at{};      // not before the walk's end
   bool has_source = true;      // false: the source must not be accessed, see CopyOptions::is_source_away
   bool flush_each = false;     // if one syncfs at the end is not known to be enough
@@ -45,8 +46,9 @@ struct CopyContext {
   std::function<void(Bytes)> moved;                                        // of large files
   std::function<void(const std::string& path, Bytes offset)> before_read;  // tests change the source here
 
-  // Whether the run has to end: the user stopped it, or another thread failed. As a Result: Cancelled.
-  bool is_stopped() const { return *stop || end->has_failed(); }
+  // Whether the run has to end: the user stopped it, or another thread failed, or the viewer's check did. As
+  // a Result: Cancelled, or the viewer's error.
+  bool is_stopped() const;
   Result<> check_stop() const;
   void settle(const Entry& entry) const;  // of the walk
   // Waits for the throttle. `is_urgent`: asked meanwhile whether a reader waits for these bytes; empty: none.

@@ -25,8 +25,13 @@ constexpr Bytes kBytesAtOnce = kMiB;
 class SmallFiles {
  public:
   SmallFiles(const CopyContext& context, const std::vector<Entry*>& files, IoKind kind,
-             const ThreadRange& threads)
-      : context_(context), files_(files), kind_(kind), most_(threads.most), gate_(ThreadSearch(threads)) {}
+             const ThreadRange& threads, LeftFiles* for_readers)
+      : context_(context),
+        files_(files),
+        kind_(kind),
+        most_(threads.most),
+        for_readers_(for_readers),
+        gate_(ThreadSearch(threads)) {}
 
   Result<std::vector<Entry*>> go() {
     reads_direct_ = reads_directly(context_, files_);
@@ -44,14 +49,15 @@ class SmallFiles {
         [&] { context_.end->fail(); });
     if (!ran) return fail_with(ran.error(), "copying small files");
     if (error_) return fail(std::move(*error_));
-    return std::move(left_);
+    return for_readers_ != nullptr ? for_readers_->take_rest() : std::move(left_);
   }
 
  private:
   const CopyContext& context_;
   const std::vector<Entry*>& files_;
   IoKind kind_;
-  unsigned most_;  // threads
+  unsigned most_;           // threads
+  LeftFiles* for_readers_;  // none without readers
   bool reads_direct_ = false;
   ThreadGate gate_;
   // Neighbours, copied by one thread while other shares are left: two threads that create files in one folder
@@ -85,11 +91,13 @@ class SmallFiles {
     SmallFileCopier copier(context_, kind_, kReadsUnderWay, reads_direct_);
     Turn turn;
     for (auto files = next(turn); !files.empty(); files = next(turn)) {
+      if (auto copied = copy_left_wanted(); !copied) return copied;
       if (auto copied = copy(copier, files); !copied) return copied;
       if (gate_.may_work(thread)) continue;
       if (auto released = copier.release(); !released) return released;
       if (!gate_.wait(thread)) return {};
     }
+    if (auto copied = copy_left_wanted(); !copied) return copied;
     if (auto released = copier.release(); !released) return released;
     return context_.check_stop();
   }
@@ -141,7 +149,12 @@ class SmallFiles {
     const auto path = [](const Entry* entry) { return entry->path.view(); };
     const auto at = std::ranges::lower_bound(files_, wanted->entry->path.view(), {}, path);
     if (at == files_.end() || *at != wanted->entry) return std::nullopt;
+    if (for_readers_ != nullptr) for_readers_->want(*at, wanted->unit);
     return static_cast<std::size_t>(at - files_.begin());
+  }
+
+  Result<> copy_left_wanted() {
+    return for_readers_ != nullptr ? for_readers_->copy_wanted(nullptr) : Result<>();
   }
 
   Share* next_share() {
@@ -155,6 +168,7 @@ class SmallFiles {
   Result<> copy(SmallFileCopier& copier, std::span<Entry* const> files) {
     const auto began = std::chrono::steady_clock::now();
     auto copied = copier.copy(files, [this](Entry* entry) {
+      if (for_readers_ != nullptr) return for_readers_->add(entry);
       const std::scoped_lock lock(mutex_);
       left_.push_back(entry);
     });
@@ -182,8 +196,8 @@ bool is_small(const Entry& entry) {
 }
 
 Result<std::vector<Entry*>> copy_small_files(const CopyContext& context, const std::vector<Entry*>& files,
-                                             const ThreadRange& threads, IoKind kind) {
-  return SmallFiles(context, files, kind, threads).go();
+                                             const ThreadRange& threads, IoKind kind, LeftFiles* left) {
+  return SmallFiles(context, files, kind, threads, left).go();
 }
 
 }  // namespace spark::staging

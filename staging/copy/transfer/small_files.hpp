@@ -6,6 +6,7 @@
 
 #include "staging/copy/lanes/shape.hpp"
 #include "staging/copy/transfer/copy_context.hpp"
+#include "staging/copy/transfer/left_files.hpp"
 #include "staging/files/io/io.hpp"
 #include "staging/manifest/manifest.hpp"
 
@@ -18,9 +19,10 @@ inline constexpr Bytes kSmallFile = kMiB;
 bool is_small(const Entry& entry);
 
 // Entries are sorted by path; they get their hashes. Returns the files that need copy_file: they changed
-// meanwhile, or have attributes. Written data soon leaves the page cache: it is written back some files
-// later, then dropped.
+// meanwhile, or have attributes; `left` copies those that readers wait for, and is none without readers.
+// Written data soon leaves the page cache: it is written back some files later, then dropped.
 Result<std::vector<Entry*>> copy_small_files(const CopyContext& context, const std::vector<Entry*>& files,
-                                             const ThreadRange& threads, IoKind kind);
+                                             const ThreadRange& threads, IoKind kind,
+                                             LeftFiles* left = nullptr);
 
 }  // namespace spark::staging

@@ -4,11 +4,13 @@ batch.
     job.py EPOCHS WORKERS STEP KIND:FOLDER...
 
 small: files picked in random order. shards: tar files read from start to end, like webdataset. STEP: seconds of device time
-for each batch. Trains on the folders in order and prints for each the seconds of all epochs, and the bytes, as JSON.
+for each batch. Trains on the folders in order and prints for each the seconds of all epochs, and the bytes, as JSON. For
+"now=DATASET" it asks for the folder of a live view, when everything else of the job has begun.
 Empties the page cache before each epoch, which has the effect of a dataset larger than memory.
 """
 import json
 import os
+import subprocess
 import sys
 import tarfile
 import time
@@ -47,10 +49,20 @@ def empty_page_cache():
         caches.write("1")
 
 
-def train(kind, folder, epochs, workers, step):
+def folder_of(where):
+    if not where.startswith("now="):
+        return where
+    asked = ["spark-stage", "stage", where.removeprefix("now="), "--now", "--hold", str(os.getpid())]
+    return subprocess.run(asked, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def train(kind, where, epochs, workers, step):
+    began = time.monotonic()
+    folder = folder_of(where)
+    seconds = time.monotonic() - began
     dataset = {"small": Small, "shards": Shards}[kind](folder)
     loader = DataLoader(dataset, batch_size=BATCH, shuffle=kind == "small", num_workers=workers, persistent_workers=True)
-    seconds = total = 0
+    total = 0
     for _ in range(epochs):
         empty_page_cache()
         began = time.monotonic()

@@ -68,8 +68,7 @@ TEST_F(BacklogTest, WhatIsNotExchangedIsHandedOver) {
   EXPECT_TRUE(large_.empty());
   EXPECT_FALSE(backlog_->bring_forward({6, layout_.first_unit_of(6), layout_.first_unit_of(6) + 2}, false));
   backlog_->left().add(entry_of_[3]);
-  backlog_->left().hand_over();
-  EXPECT_EQ(large_, (std::vector{entry_of_[3], entry_of_[6]}));
+  EXPECT_EQ(backlog_->left().take_rest(), (std::vector{entry_of_[3], entry_of_[6]}));
 }
 
 }  // namespace

@@ -13,9 +13,8 @@ namespace {
 struct Reader final : staging::Viewer {
   std::deque<staging::WantedOfFile> wanted;
 
-  bool begin(const staging::Entries&) override { return true; }
+  bool begin(const staging::Entries&, bool) override { return true; }
   void arrived(const staging::Entry&, const staging::UnitRange&) override {}
-  void arrived_whole(const staging::Entry&) override {}
   void withdraw(const staging::Entry&, bool) override {}
   void published(const std::filesystem::path&, const std::filesystem::path&) override {}
   std::optional<staging::WantedOfFile> take_wanted(bool is_small) override {

@@ -34,14 +34,15 @@ struct Reader final : staging::Viewer {
   std::chrono::steady_clock::time_point asked_at{};
   bool has_arrived = false, came_alone = false;
 
-  bool begin(const staging::Entries& all) override {
+  bool begin(const staging::Entries& all, bool) override {
     entries = &all;
     return true;
   }
   void arrived(const staging::Entry& entry, const staging::UnitRange& units) override {
-    note(entry.path.view() == path && units.first == piece * staging::kUnitsOfPiece, true);
+    const std::uint64_t unit = piece * staging::kUnitsOfPiece;
+    const bool is_in = units.first <= unit && unit < units.first + units.count;
+    note(entry.path.view() == path && is_in, units.count < staging::unit_count(entry.size));
   }
-  void arrived_whole(const staging::Entry& entry) override { note(entry.path.view() == path, false); }
   void withdraw(const staging::Entry&, bool) override {}
   void published(const std::filesystem::path&, const std::filesystem::path&) override {}
   std::optional<staging::WantedOfFile> take_wanted(bool is_small) override {

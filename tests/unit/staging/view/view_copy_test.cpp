@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <mutex>
 
+#include "staging/copy/exchange.hpp"
 #include "tests/unit/staging/random_tree.hpp"
 #include "tests/unit/staging/view/view_copy_fixture.hpp"
 
@@ -103,7 +103,8 @@ TEST_F(ViewCopyTest, AnAttemptThatResumesShowsWhatWasThere) {
   ASSERT_TRUE(before);
   stop_ = false;
   std::optional<Outcome> at_once, later;
-  hooks_.before_read = [&](const std::string&, Bytes offset) {
+  hooks_.before_read = [&](const std::string& path, Bytes offset) {
+    if (path != "large") return;
     const IoBuffer buffer(kMiB + 2 * kLargestAlignment);
     if (!at_once) at_once = reader_->read({find(*tree_, "large"), 0, 10}, buffer).outcome;
     later = reader_->read({find(*tree_, "large"), offset, 10}, buffer).outcome;
@@ -113,6 +114,60 @@ TEST_F(ViewCopyTest, AnAttemptThatResumesShowsWhatWasThere) {
   EXPECT_EQ(later, Outcome::Missing);
   EXPECT_EQ(before->unit(0), UnitState::Here) << "the set has one map for all attempts";
   EXPECT_EQ(whole("large"), noise(40 * kMiB, 1));
+}
+
+struct NoPeers final : Exchange {
+  std::function<void()> copied;
+
+  void begin(const SetOrigin&) override {}
+  Result<Walked> walk(const Walk& own) override { return own(); }
+  Result<> copy(ExchangeJob&) override {
+    copied();
+    return {};
+  }
+  bool is_published_elsewhere(const std::string&) override { return false; }
+};
+
+TEST_F(ViewCopyTest, WhileTheSourceIsAwayWhatWasHereStaysReadable) {
+  options_.threads = options_.depth = 1;
+  options_.io = IoKind::Threads;
+  write_text(source_ / "large", noise(40 * kMiB, 1));
+  std::atomic<unsigned> checks = 0;
+  is_still_so_ = [&]() -> Result<> {
+    ++checks;
+    return {};
+  };
+  hooks_.before_read = [&](const std::string&, Bytes offset) {
+    if (offset < 32 * kMiB) return;
+    for (int i = 0; map_->unit(0) != UnitState::Here && i < 10'000; ++i) usleep(1000);
+    stop_ = true;
+  };
+  EXPECT_KIND(copy_now(), Errc::Cancelled);
+  stop_ = false;
+  hooks_.before_read = nullptr;
+  const unsigned checked = checks;
+  std::optional<UnitState> first, last;
+  NoPeers peers;
+  peers.copied = [&] {
+    first = map_->unit(0);
+    last = map_->unit(map_->units() - 1);
+  };
+  options_.exchange = &peers;
+  options_.is_source_away = true;
+  EXPECT_KIND(copy_now(), Errc::Unavailable);
+  EXPECT_EQ(first, UnitState::Here);
+  EXPECT_EQ(last, UnitState::Missing);
+  EXPECT_EQ(checks, checked) << "the device may not answer";
+}
+
+TEST_F(ViewCopyTest, WhileTheSourceIsAwayNoViewBegins) {
+  write_text(source_ / "large", noise(9 * kMiB, 1));
+  NoPeers peers;
+  peers.copied = [] {};
+  options_.exchange = &peers;
+  options_.is_source_away = true;
+  EXPECT_KIND(copy_now(), Errc::Unavailable);
+  EXPECT_FALSE(tree_);
 }
 
 // The worker was killed after the rename. The next one finds the copy complete, and reads nothing.
@@ -181,51 +236,55 @@ TEST_F(ViewCopyTest, ASmallFileThatAReaderWaitsForGoesFirst) {
   EXPECT_EQ(whole("1100"), "1100");
 }
 
-// Files with attributes are left to the way of large files.
-TEST_F(ViewCopyTest, ASmallFileWithAttributesThatAReaderWaitsForGoesFirst) {
-  for (const unsigned threads : {1, 2}) {
-    options_.threads = threads;
-    options_.depth = 1;
-    for (unsigned i = 1000; i < 1100; ++i) {
-      const auto file = source_ / std::to_string(i);
-      write_text(file, std::to_string(i));
-      ASSERT_EQ(::setxattr(file.c_str(), "user.a", "b", 1, 0), 0);
-    }
-    std::mutex mutex;
-    std::vector<std::string> order;
-    hooks_.before_read = [&](const std::string& path, Bytes) {
-      const std::scoped_lock lock(mutex);
-      order.push_back(path);
-      // Each file was read once before, and left.
-      if (order.size() > 100) reader_->want({find(*tree_, "1090"), 0, 10}, *map_);
-    };
-    ASSERT_OK(copy_now());
-    ASSERT_EQ(order.size(), 200U);
-    const auto again = std::find(order.begin() + 100, order.end(), "1090");
-    EXPECT_LT(again - order.begin(), 100 + 40) << threads;
-    EXPECT_EQ(whole("1090"), "1090");
-    std::filesystem::remove_all(copy_);
-    std::filesystem::remove(folder_ / ".copy.spark-manifest");
-    ViewMap::remove(place_);
-  }
-}
-
 // What another host writes meanwhile is not shown: its mark is checked first.
-TEST_F(ViewCopyTest, ShowsNothingUntilTheStateOfTheSourceIsConfirmed) {
+TEST_F(ViewCopyTest, AnotherStateOfTheSourceEndsTheCopyAndShowsNothing) {
   options_.threads = options_.depth = 1;
-  write_text(source_ / "large", noise(30 * kMiB, 1));
+  write_text(source_ / "large", noise(10 * kHashPiece, 1));
   std::atomic<unsigned> checks = 0;
   is_still_so_ = [&]() -> Result<> {
     ++checks;
     return fail(Errc::Unavailable, "another host writes");
   };
-  hooks_.before_read = [&](const std::string&, Bytes) {
+  Bytes last = 0;
+  hooks_.before_read = [&](const std::string&, Bytes offset) {
     for (std::uint64_t unit = 0; unit < map_->units(); ++unit)
       EXPECT_EQ(map_->unit(unit), UnitState::Missing);
-    if (checks == 0) usleep(1000);
+    last = offset;
+    if (offset < kHashPiece) return;
+    for (int i = 0; checks == 0 && i < 10'000; ++i) usleep(1000);
+    usleep(50'000);
+  };
+  const auto report = copy_now();
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().message(), "another host writes");
+  EXPECT_EQ(checks, 1U);
+  EXPECT_LT(last, 9 * kHashPiece);
+}
+
+TEST_F(ViewCopyTest, WhileTheStateOfTheSourceIsNotKnownReadersWait) {
+  options_.threads = options_.depth = 1;
+  write_text(source_ / "large", noise(3 * kHashPiece, 1));
+  std::atomic<unsigned> checks = 0;
+  is_still_so_ = [&]() -> Result<> {
+    if (++checks > 1) return {};
+    Error away{Errc::Unavailable, "reading the superblock: timed out", ""};
+    away.is_of_source = true;
+    return fail(std::move(away));
+  };
+  bool is_missing = false, came = false;
+  hooks_.before_read = [&](const std::string&, Bytes offset) {
+    if (offset != 2 * kHashPiece) return;
+    for (int i = 0; checks == 0 && i < 10'000; ++i) usleep(1000);
+    is_missing = map_->unit(0) == UnitState::Missing;
+    for (int i = 0; !came && i < 10'000; ++i) {
+      usleep(1000);
+      came = map_->unit(0) == UnitState::Here;
+    }
   };
   ASSERT_OK(copy_now());
-  EXPECT_EQ(checks, 1U);
+  EXPECT_TRUE(is_missing);
+  EXPECT_TRUE(came);
+  EXPECT_GT(checks, 1U);
 }
 
 TEST_F(ViewCopyTest, ASetWithAclsOnFoldersHasNoView) {

@@ -193,7 +193,20 @@ TEST_F(PieceQueueTest, SaysOnceThatAReaderWaits) {
   EXPECT_TRUE(queue_.finds_wanted());
   EXPECT_FALSE(queue_.finds_wanted());
   EXPECT_TRUE(queue_.take_unit());
+  EXPECT_TRUE(queue_.take_unit());
+  EXPECT_FALSE(queue_.take_unit());
+  asked_ = {{0, 11}};
   EXPECT_TRUE(queue_.finds_wanted());
+}
+
+TEST_F(PieceQueueTest, ManyUnitsOfOneFileDoNotHoldUpThoseOfAnother) {
+  open();
+  open();
+  for (std::uint64_t unit = 0; unit < 20; ++unit) asked_.push_back({0, unit});
+  asked_.push_back({1, 5});
+  EXPECT_EQ(queue_.take_unit()->file->index, 0U);
+  EXPECT_EQ(queue_.take_unit()->file->index, 1U);
+  EXPECT_EQ(queue_.take_unit()->task.unit, 1U);
 }
 
 }  // namespace

@@ -1,18 +1,20 @@
-#include "fleet/backlog/left_files.hpp"
+#include "staging/copy/transfer/left_files.hpp"
 
 #include <algorithm>
+#include <utility>
 
-#include "staging/copy/copy_file.hpp"
 #include "staging/copy/lanes/runner.hpp"
+#include "staging/manifest/units.hpp"
 
-namespace spark::fleet {
+namespace spark::staging {
 
-void LeftFiles::add(staging::Entry* entry) {
+void LeftFiles::add(Entry* entry) {
   const std::scoped_lock lock(mutex_);
   waiting_.insert(entry);
 }
 
-void LeftFiles::want(staging::Entry* entry, std::uint64_t unit) {
+void LeftFiles::want(Entry* entry, std::uint64_t unit) {
+  if (!context_.has_source) return;
   const std::scoped_lock lock(mutex_);
   const bool is_waiting = waiting_.contains(entry);
   if (!is_waiting && !copying_.contains(entry)) return;
@@ -21,9 +23,9 @@ void LeftFiles::want(staging::Entry* entry, std::uint64_t unit) {
   if (is_waiting && is_first) first_.push_back(entry);
 }
 
-Result<> LeftFiles::copy_wanted(const staging::PieceLimit& limit) {
+Result<> LeftFiles::copy_wanted(const PieceLimit* limit) {
   for (;;) {
-    staging::Entry* entry = nullptr;
+    Entry* entry = nullptr;
     {
       const std::scoped_lock lock(mutex_);
       if (first_.empty()) return {};
@@ -40,26 +42,22 @@ Result<> LeftFiles::copy_wanted(const staging::PieceLimit& limit) {
   }
 }
 
-Result<> LeftFiles::copy(staging::Entry& entry, const staging::PieceLimit& limit) {
-  const auto begun = job_.resumed.begun.find(staging::index_of(job_.entries, entry.path));
-  staging::RunPlan plan;
-  plan.io = job_.io;
-  plan.limit = &limit;
-  plan.counters = job_.context.counters;
+Result<> LeftFiles::copy(Entry& entry, const PieceLimit* limit) {
+  RunPlan plan;
+  plan.io = io_;
+  plan.limit = limit;
+  plan.counters = context_.counters;
   plan.files = 1;
-  plan.work_for = [&](std::uint64_t /*index*/) {
-    return staging::copy_file(job_.context, entry,
-                              begun == job_.resumed.begun.end() ? nullptr : &begun->second);
-  };
-  plan.wanted = [&]() -> std::optional<staging::WantedUnit> {
+  plan.work_for = [&](std::uint64_t /*index*/) { return work_for_(entry); };
+  plan.wanted = [&]() -> std::optional<WantedUnit> {
     const auto unit = take_wanted(entry);
     if (!unit) return std::nullopt;
-    return staging::WantedUnit{0, *unit};
+    return WantedUnit{0, *unit};
   };
-  return staging::run(plan, *job_.context.end);
+  return run(plan, *context_.end);
 }
 
-std::optional<std::uint64_t> LeftFiles::take_wanted(const staging::Entry& entry) {
+std::optional<std::uint64_t> LeftFiles::take_wanted(const Entry& entry) {
   const std::scoped_lock lock(mutex_);
   std::deque<std::uint64_t>& units = wanted_[&entry];
   if (units.empty()) return std::nullopt;
@@ -73,12 +71,13 @@ bool LeftFiles::is_copying() const {
   return !copying_.empty();
 }
 
-void LeftFiles::hand_over() {
+std::vector<Entry*> LeftFiles::take_rest() {
   const std::scoped_lock lock(mutex_);
-  job_.large.insert(job_.large.end(), waiting_.begin(), waiting_.end());
-  std::ranges::sort(job_.large, {}, [](const staging::Entry* entry) { return entry->path.view(); });
+  std::vector<Entry*> rest(waiting_.begin(), waiting_.end());
+  std::ranges::sort(rest, {}, [](const Entry* entry) { return entry->path.view(); });
   waiting_.clear();
   first_.clear();
+  return rest;
 }
 
-}  // namespace spark::fleet
+}  // namespace spark::staging
