@@ -2,12 +2,12 @@
 // another.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace spark::staging {
@@ -16,21 +16,22 @@ namespace spark::staging {
 class FairWishes {
  public:
   void add(std::uint64_t file, std::uint64_t unit) {
-    std::deque<std::uint64_t>& units = units_[file];
-    if (units.empty()) turns_.push_back(file);
-    const bool is_known = std::ranges::find(units, unit) != units.end();
-    if (!is_known && units.size() < kMostOfFile) units.push_back(unit);
+    OfFile& wishes = of_files_[file];
+    if (wishes.units.size() == kMostOfFile || !wishes.known.insert(unit).second) return;
+    if (wishes.units.empty()) turns_.push_back(file);
+    wishes.units.push_back(unit);
   }
   // The oldest of the next file, as file and unit.
   std::optional<std::pair<std::uint64_t, std::uint64_t>> take() {
     if (turns_.empty()) return std::nullopt;
     const std::uint64_t file = turns_.front();
     turns_.pop_front();
-    const auto units = units_.find(file);
-    const std::uint64_t unit = units->second.front();
-    units->second.pop_front();
-    if (units->second.empty()) {
-      units_.erase(units);
+    const auto wishes = of_files_.find(file);
+    const std::uint64_t unit = wishes->second.units.front();
+    wishes->second.units.pop_front();
+    wishes->second.known.erase(unit);
+    if (wishes->second.units.empty()) {
+      of_files_.erase(wishes);
     } else {
       turns_.push_back(file);
     }
@@ -38,9 +39,13 @@ class FairWishes {
   }
 
  private:
-  static constexpr std::size_t kMostOfFile = 1024;            // a reader asks again for others
-  std::map<std::uint64_t, std::deque<std::uint64_t>> units_;  // by file
-  std::deque<std::uint64_t> turns_;                           // files with units, each once
+  static constexpr std::size_t kMostOfFile = 1024;  // a reader asks again for others
+  struct OfFile {
+    std::deque<std::uint64_t> units;
+    std::set<std::uint64_t> known;  // the same
+  };
+  std::map<std::uint64_t, OfFile> of_files_;
+  std::deque<std::uint64_t> turns_;  // files with units, each once
 };
 
 }  // namespace spark::staging

@@ -74,7 +74,6 @@ bool PieceQueue::finds_wanted() {
 // A file's pieces to do are the last first, so the wanted one becomes the last, and those that follow it in
 // the file are before it.
 std::optional<std::uint64_t> PieceQueue::bring_forward() {
-  finds_wanted();
   while (const auto next = wanted_.take()) {
     const WantedUnit wanted{next->first, next->second};
     FileState& state = states_[wanted.file];
@@ -97,6 +96,7 @@ std::optional<std::uint64_t> PieceQueue::bring_forward() {
 }
 
 std::optional<QueuedTask> PieceQueue::take_unit() {
+  finds_wanted();
   while (const auto unit = bring_forward()) {
     const OpenFilePtr& file = open_.front();
     const std::uint64_t piece = file->to_do.back();

@@ -230,7 +230,10 @@ class Run {
     if (has_units && units_ < shares_.most_units()) next = queue_.take_unit();
     if (next) shares_.wanted();
     if (!next && pieces_ < shares_.most_pieces() && queue_.has_piece()) {
-      if (!has_units) queue_.bring_forward();
+      if (!has_units) {
+        queue_.finds_wanted();
+        queue_.bring_forward();
+      }
       next = queue_.take_piece();
     }
     if (queue_.wanted_files() > wanted_before) changed_.notify_all();

@@ -27,8 +27,6 @@ class ImportKeeps : public ImportFixture {
   static bool says(const Imported& imported, const std::string& words) {
     return imported.yaml.find(words) != std::string::npos;
   }
-
-  test::FakeSysfs host;
 };
 
 TEST_F(ImportKeeps, AConnectAllGivesWayWhereAllThatItsFilesListIsTakenOver) {

@@ -43,8 +43,8 @@ class Move : public ::testing::Test {
     return std::system(("cd '" + host.root().path.native() + "' && sh -e ./steps.sh 2>said").c_str());
   }
 
-  std::string busy, systemctl = ":";
   test::FakeSysfs host;
+  std::string busy, systemctl = ":";
 };
 
 TEST_F(Move, ASecondMoveHasCopiesOfItsOwnAndIsUndoneFirst) {
