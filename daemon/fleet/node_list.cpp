@@ -23,8 +23,8 @@ bool add_range(std::string_view text, std::vector<std::string>& numbers) {
   const std::string_view low = text.substr(0, dash), high = dash == text.npos ? low : text.substr(dash + 1);
   const auto first = parse_number<unsigned>(low), last = parse_number<unsigned>(high);
   if (!first || !last || *last < *first || *last - *first >= kMostNodes) return false;
-  for (unsigned number = *first; number <= *last; ++number) {
-    std::string digits = std::to_string(number);
+  for (unsigned i = 0; i <= *last - *first; ++i) {
+    std::string digits = std::to_string(*first + i);
     if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
     numbers.push_back(std::move(digits));
   }

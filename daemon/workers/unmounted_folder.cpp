@@ -8,7 +8,6 @@
 #include "base/text.hpp"
 
 namespace spark::workers {
-namespace {}  // namespace
 
 std::filesystem::path unmounted_on_the_way(std::string_view fstab, const std::vector<mounts::Mount>& table,
                                            const std::filesystem::path& path) {

@@ -6,7 +6,6 @@
 #include "fleet/transport/sockets.hpp"
 
 namespace spark::fleet {
-namespace {}  // namespace
 
 LinkEnd end_at(const std::string& address, Bytes limit) {
   LinkEnd end;

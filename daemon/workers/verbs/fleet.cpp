@@ -134,9 +134,10 @@ fleet::FoundNames add_nodes(FleetMembers& members, const std::vector<std::string
     fleet::PeerAddress peer{node, {}};
     for (const std::string& address : addresses)
       peer.endpoints.push_back({address, members.listen.front().port});
-    known.insert(addresses.begin(), addresses.end());
     std::ranges::sort(addresses);  // a name service may rotate them
-    if (!is_known && !addresses.empty()) members.peers.push_back(std::move(peer));
+    if (is_known || addresses.empty()) continue;
+    known.insert(addresses.begin(), addresses.end());
+    members.peers.push_back(std::move(peer));
   }
   return found;
 }
@@ -208,15 +209,17 @@ fleet::FoundNames noted_names(const std::filesystem::path& boards) {
 
 void note_nodes(const std::filesystem::path& boards, const fleet::FoundNames& nodes) {
   const auto noted = lines_of(boards / kNodesFile);
-  std::string lines;
+  std::string all, lines;
   for (const auto& [name, addresses] : nodes) {
     const std::string line = line_of(name, addresses);
+    all += line + "\n";
     if (std::ranges::find(noted, line) == noted.end()) lines += line + "\n";
   }
   if (lines.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(boards, ignored);
   const int begin_again = noted.size() > kMostNoted ? O_TRUNC : 0;
+  if (begin_again != 0) lines = std::move(all);
   const auto path = boards / kNodesFile;
   const UniqueFd file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | begin_again, 0600));

@@ -62,6 +62,15 @@ Result<UniqueFd> try_to_hold(const fs::path& folder) {
   return is_it ? std::move(held) : UniqueFd();
 }
 
+// What can't be listed must not pass for empty: what has no copy is deleted.
+Result<std::vector<std::string>> names_in(const fs::path& folder) {
+  std::error_code error;
+  auto names = names_in_folder(folder, error);
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    return fail_errno(error.value(), "listing " + printable(folder.native()));
+  return names;
+}
+
 Result<> delete_copy(const Destination& copy) {
   if (auto removed = remove_tree(copy.folder, copy.name); !removed) return removed;
   if (::unlink(copy.manifest().c_str()) != 0 && errno != ENOENT)
@@ -87,7 +96,9 @@ Result<> delete_others(const CacheFolder& to, const std::set<fs::path>& fillings
     for (const fs::path& path : {filling, place.manifest(), place.partial()})
       kept.insert(path.filename().native());
   }
-  for (const std::string& name : names_in_folder(to.path() / kFilling)) {
+  const auto names = names_in(to.path() / kFilling);
+  if (!names) return names.take_error();
+  for (const std::string& name : *names) {
     if (kept.contains(name)) continue;
     if (auto removed = remove_tree(to.path() / kFilling, name); !removed) return removed;
   }
@@ -136,11 +147,15 @@ Wanted wanted_of(const std::vector<GenerationRow>& all, const std::vector<Genera
 Result<std::vector<UnwantedCopy>> find_unwanted(const CacheFolder& to, const Wanted& wanted,
                                                 bool was_in_force, const StopFlag& stop) {
   std::vector<UnwantedCopy> unwanted;
-  for (const std::string& key : names_in_folder(to.data())) {
+  const auto keys = names_in(to.data());
+  if (!keys) return keys.take_error();
+  for (const std::string& key : *keys) {
     const auto known = wanted.find(key);
     const WantedCopy* one = known == wanted.end() ? nullptr : &known->second;
     if (one != nullptr && one->generation == 0) continue;
-    for (const std::string& name : names_in_folder(to.data() / key)) {
+    const auto names = names_in(to.data() / key);
+    if (!names) return names.take_error();
+    for (const std::string& name : *names) {
       const auto number = parse_number<std::uint64_t>(name);
       if (!number || (one != nullptr && one->is_there && *number == one->generation)) continue;
       auto copy = look_at({to.data() / key, name}, stop);
@@ -173,7 +188,9 @@ Result<> delete_unnamed(const CacheFolder& to, const Wanted& wanted,
   std::set<std::string> kept;
   for (const UnwantedCopy& copy : copies)
     if (!copy.obstacle.empty()) kept.insert(copy.place.folder.filename().native());
-  for (const std::string& key : names_in_folder(to.data())) {  // manifests without a copy
+  const auto keys = names_in(to.data());
+  if (!keys) return keys.take_error();
+  for (const std::string& key : *keys) {  // manifests without a copy
     if (wanted.contains(key) || kept.contains(key)) continue;
     if (auto removed = remove_tree(to.data(), key); !removed) return removed;
   }
