@@ -147,7 +147,7 @@ void Attempts::note_progress(Task& task, std::uint64_t view, const json::object&
     for (const char* total : {"bytes_total", "files_total"})
       if (progress.contains(total)) task.progress[total] = progress.at(total);
     const Duration walk = std::chrono::duration_cast<Duration>(context_.clock.steady() - task.attempt.begun);
-    task.attempt.walked_at = context_.clock.wall() - walk;
+    if (!task.attempt.is_from_peers) task.attempt.walked_at = context_.clock.wall() - walk;
     views_.begin(view);
     return;
   }

@@ -18,7 +18,7 @@ bool is_prefetch(const Slot& slot) {
   return slot.kind == SlotKind::Deadline || slot.kind == SlotKind::Background;
 }
 
-// Users who have none get in while another one has all of the usual places.
+// Users who have none get in while another one has all of the usual places, and what jobs read stays.
 bool has_place(const Slot& slot, const std::multiset<Slot>& taken) {
   std::size_t own = 0, all = 0;
   for (const Slot& other : taken) {
@@ -26,7 +26,8 @@ bool has_place(const Slot& slot, const std::multiset<Slot>& taken) {
     ++all;
     if (other.user == slot.user) ++own;
   }
-  return all < (own == 0 ? kMostWithOthers : kMostCopies);
+  const bool gets_in = own == 0 || (slot.is_read && own < kMostCopies);
+  return all < (gets_in ? kMostWithOthers : kMostCopies);
 }
 
 // Root's copies wait for no user's, and none waits for a live one: a job needs several, and those of other
@@ -71,11 +72,11 @@ void Turns::stop_background() {
 }
 
 void Turns::take(Task& task, Slot slot) {
-  if (!is_prefetch(slot)) stop_background();
   const bool had_one = task.slot.has_value();
   if (had_one) taken_.erase(taken_.find(*task.slot));
   taken_.insert(slot);
   task.slot = std::move(slot);
+  if (!is_prefetch(*task.slot)) stop_background();
   if (had_one) wake_all();
 }
 
@@ -110,7 +111,9 @@ const Turns::Waiting* Turns::next() {
   std::vector<std::pair<std::uint64_t, const Waiting*>> ranked;
   for (const Waiting* one : waiting_) {
     const uid_t user = one->task.demand().user;
-    if (!one->task.is_cancelled) ranked.emplace_back(one->task.is_read ? 0 : 1 + rank(user), one);
+    const auto slot = one->wanted();
+    const bool is_read = slot && slot->is_read;
+    if (!one->task.is_cancelled) ranked.emplace_back(is_read ? 0 : 1 + rank(user), one);
   }
   std::ranges::stable_sort(ranked, {}, [](const auto& one) { return one.first; });
   const auto first = std::ranges::find_if(ranked, [&](const auto& one) { return can_go(*one.second); });

@@ -152,6 +152,8 @@ void Views::note_failed(std::uint64_t number, const std::string& why, bool is_wh
   } else if (++view->failed_files == 1) {
     view->trouble = why;
     log::warning(subject_of(view->dataset) + ": " + why);
+  } else {
+    return;  // there may be millions
   }
   on_change_();
 }

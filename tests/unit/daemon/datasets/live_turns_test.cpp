@@ -41,9 +41,10 @@ class LiveTurnsTest : public LiveTest {
     dataset.volume = drive;
     settings.datasets[name] = dataset;
   }
-  std::shared_ptr<Job> stage_plainly(const std::string& name, Bytes max_rate = 0) {
+  std::shared_ptr<Job> stage_plainly(const std::string& name, Bytes max_rate = 0, uid_t user = 0) {
     StageRequest request;
     request.datasets = {name};
+    request.asker.uid = user;
     request.demand.max_rate = max_rate;
     auto job = datasets->requests().stage(std::move(request));
     EXPECT_TRUE(job);
@@ -106,6 +107,21 @@ TEST_F(LiveTurnsTest, ALiveStagingThatBeginsAgainKeepsItsTurn) {
   EXPECT_TRUE(other->is_running());
   EXPECT_EQ(state_of("imagenet"), "live");
   for (const auto& job : {other, faster}) std::ignore = job->cancel();
+}
+
+// With two of their own users have no further place while others copy.
+TEST_F(LiveTurnsTest, AUsersLiveStagingThatBeginsAgainKeepsItsPlaceAmongOthers) {
+  for (const char* name : {"a", "b", "c", "d"}) add(name, name);
+  start_empty();
+  ASSERT_TRUE(ends(stage_now(100, 1000)));
+  ASSERT_TRUE(ends(stage_now(0, 1000, "d")));
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (const char* name : {"a", "b", "c"})
+    jobs.push_back(stage_plainly(name, 0, 1001 + static_cast<uid_t>(jobs.size())));
+  ASSERT_TRUE(begins("a") && begins("b") && begins("c"));
+  jobs.push_back(stage_plainly("imagenet", 200, 1000));
+  EXPECT_TRUE(begins("imagenet", 2));
+  for (const auto& job : jobs) std::ignore = job->cancel();
 }
 
 TEST_F(LiveTurnsTest, ALiveStagingWaitsForACopyOfItsDrive) {
