@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "staging/copy/lanes/runner.hpp"
+#include "staging/copy/transfer/small_files.hpp"
 #include "staging/manifest/units.hpp"
 
 namespace spark::staging {
@@ -48,6 +49,8 @@ Result<> LeftFiles::copy(Entry& entry, const PieceLimit* limit) {
   plan.limit = limit;
   plan.counters = context_.counters;
   plan.files = 1;
+  // Each thread that copies small files may be here.
+  if (is_small(entry)) plan.shape = {1, 1, kMiB, 0};
   plan.work_for = [&](std::uint64_t /*index*/) { return work_for_(entry); };
   plan.wanted = [&]() -> std::optional<WantedUnit> {
     const auto unit = take_wanted(entry);
