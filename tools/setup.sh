@@ -29,10 +29,10 @@ packages_of() {  # SET SYSTEM
   # They generate code for any architecture, and run on this one.
   generators="protobuf-compiler protobuf-compiler-grpc"
   package="build-essential debhelper lintian fakeroot $unit_folders"
-  machines="qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap e2fsprogs xfsprogs util-linux python3 kmod zstd"
+  machines="qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring uidmap systemd e2fsprogs xfsprogs util-linux python3 kmod zstd"
   test="$machines clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
     python3-pytest openssh-client
-    dosfstools tmux shellcheck systemd mandoc bash fish zsh
+    dosfstools tmux shellcheck mandoc bash fish zsh
     chromium chromium-driver python3-selenium fonts-dejavu-core
     prometheus curl python3-jsonschema python3-yaml libnss-wrapper
     slurmctld slurmd slurm-client munge
