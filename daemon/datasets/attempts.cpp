@@ -105,7 +105,7 @@ asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
     auto staged = co_await attempt_in_turn(task);
     const bool goes_on =
         !task->is_cancelled && task->attempt.begins_again && (!staged || is_redefined(context_, *task));
-    // A job that reads it would wait for the copy of whoever comes next.
+    // Otherwise the next task takes the turn, and the job that reads this view waits for its whole copy.
     if (!goes_on || !is_live(*task)) turns_.give_back(*task);
     if (task->is_cancelled) co_return task->cancelled();
     if (goes_on) continue;

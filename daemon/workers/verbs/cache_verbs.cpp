@@ -170,8 +170,8 @@ json::object staged_to_json(const staging::Staged& staged) {
 // {"id"}, "in_use":
 // [{"dataset", "generation"}…], "prefetching": [NAME…], "view"?: number of its live view} → the API's
 // object of `stage --json`; with "reserved" or "blocked_by" if it is not staged. The first progress means
-// that the source is being examined; {"walked", "one_file", "skipped", "outside_links", "warnings"} what is
-// in the set, and what is not; {"readable", "bytes_total", "files_total"} that a view may begin;
+// that the source is being examined; {"walked", "one_file", "skipped", "outside_links", "warnings"} what
+// the walk found and left out; {"readable", "bytes_total", "files_total"} that a view may begin;
 // {"view_failed": why, "whole"} that a file of it, or all of it, will not come.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;

@@ -62,7 +62,7 @@ Result<UniqueFd> try_to_hold(const fs::path& folder) {
   return is_it ? std::move(held) : UniqueFd();
 }
 
-// What can't be listed must not pass for empty: what has no copy is deleted.
+// The callers delete folders without a copy, so an unreadable folder must be an error, not an empty list.
 Result<std::vector<std::string>> names_in(const fs::path& folder) {
   std::error_code error;
   auto names = names_in_folder(folder, error);

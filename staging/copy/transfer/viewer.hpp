@@ -23,8 +23,8 @@ class Viewer {
   virtual ~Viewer() = default;
 
   // The entries as they were walked; the copy has their folders, and nothing is readable yet. The entries
-  // must stay. False: there is no view, and at most published() is called. Without a source a view goes on
-  // and none is begun: nobody has looked for ACLs.
+  // must stay. False: there is no view, and at most published() is called. Without a source a view
+  // goes on and none is begun, since a set's ACLs can't be read.
   virtual bool begin(const Entries& entries, bool has_source) = 0;
   // An earlier attempt has left them.
   virtual void kept(const Entry& entry, const UnitRange& units) { arrived(entry, units); }
