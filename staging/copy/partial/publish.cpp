@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -53,6 +54,18 @@ Result<> exchange(const std::filesystem::path& one, const std::filesystem::path&
   return fail_errno(
       errno, "replacing " + shown_path(other) + " by one rename",
       errno == EINVAL ? "this file system can't: delete the earlier copy, or choose another name" : "");
+}
+
+// A file gets its hash when all of it has been written. No content has the hash of an unset digest, not even
+// none at all.
+Result<> check_complete(const Entries& entries, const PartialArea& area) {
+  const auto missing = std::ranges::find_if(
+      entries, [](const Entry& entry) { return is_content(entry) && entry.hash == Digest{}; });
+  if (missing == entries.end()) return {};
+  return fail(Errc::Failed,
+              "publishing " + shown_path(area.data()) + ": " + printable(missing->path.view()) +
+                  " was not copied, which is a defect of spark-stage",
+              "run it again, and report this");
 }
 
 // None if the name is not that of a partial folder.
@@ -153,6 +166,7 @@ Readers readers_of(const Manifest& manifest) {
 
 Result<Sealed> seal(PartialArea& area, Manifest manifest) {
   if (auto held = area.check_held(); !held) return held.take_error();
+  if (auto complete = check_complete(manifest.entries, area); !complete) return complete.take_error();
   const auto identity = identity_of(area.data());
   if (!identity) return identity.take_error();
   manifest.root = *identity;

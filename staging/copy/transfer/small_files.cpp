@@ -93,7 +93,8 @@ class SmallFiles {
     for (auto files = next(turn); !files.empty(); files = next(turn)) {
       if (auto copied = copy_left_wanted(); !copied) return copied;
       if (auto copied = copy(copier, files); !copied) return copied;
-      if (gate_.may_work(thread)) continue;
+      // A thread that waits may find no more work when it goes on: all that it has taken is copied first.
+      if (turn.batch.next < turn.batch.end || gate_.may_work(thread)) continue;
       if (auto released = copier.release(); !released) return released;
       if (!gate_.wait(thread)) return {};
     }

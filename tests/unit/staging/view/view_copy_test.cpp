@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "staging/copy/exchange.hpp"
 #include "tests/unit/staging/random_tree.hpp"
@@ -72,6 +74,18 @@ TEST_F(ViewCopyTest, AReadWaitsForTheNoteOfARenamedCopy) {
   map.set_published(copy_.native());
   EXPECT_EQ(later.read(range, buffer).outcome, Outcome::Here);
   ViewMap::remove(place);
+}
+
+// Slow reads give the search for the best number of threads the time to try fewer.
+TEST_F(ViewCopyTest, NoFileIsMissingWhereThreadsAreTakenOffTheCopy) {
+  for (int i = 0; i < 1500; ++i) write_text(source_ / std::to_string(i / 500) / std::to_string(i), "small");
+  hooks_.before_read = [](const std::string&, Bytes) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  const auto copied = copy_now();
+  ASSERT_OK(copied);
+  EXPECT_EQ(copied->files, 1500U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
 }
 
 TEST_F(ViewCopyTest, AFileThatChangesFailsAndTheOthersDoNot) {
