@@ -1,5 +1,5 @@
 """A seeded walk of kills while four readers compare every byte: of the daemon, of the process that answers for the view, of the one that
-copies, and of the first two at once. Needs root, /dev/fuse and loop devices.
+copies, and of the first two at once. A copy that was published is compared as a whole. Needs root, /dev/fuse and loop devices.
 
 A round is one view: a job holds it, readers read in four ways, kills come at random. A kill of the copy fails the staging, so it ends its
 round; from then on, and only then, readers may get an error. Some rounds go on after the copy has been published; the next round begins
@@ -27,6 +27,7 @@ from view_helpers import Helper, Manager, abort, connections, is_told, mounts_on
 BLOCK = 64 << 10
 RATE = 10 * MIB  # of the source: the copy takes five seconds, and more with kills
 READERS = 4
+SMALL_FILES = 2000  # beside those that are read: enough for threads to be added and taken off
 PATIENCE_S = 60
 AFTER_THE_COPY = ("EIO", "SIGBUS")
 MOST_OF_A_KILL_S = 60  # of the whole walk, on the average
@@ -50,7 +51,8 @@ class World:
         self.folder, content = folder, folder / "content"
         train = content / "train"
         train.mkdir(parents=True)
-        for name, size in [("a", 24 * MIB), ("b", 24 * MIB), *((f"{number}.jpg", 30_000 + number) for number in range(40))]:
+        for name, size in [("a", 24 * MIB), ("b", 24 * MIB), *((f"{number}.jpg", 30_000 + number) for number in range(40)),
+                           *((f"{number}.txt", 500 + number) for number in range(SMALL_FILES))]:
             (train / name).write_bytes(random.Random(f"{seed} {name}").randbytes(size))
         self.content = train
         self.drive = SlowDrive(folder, content, RATE)
@@ -73,6 +75,11 @@ class World:
             starting.wait(PATIENCE_S)
         self.daemon.start()
         return done
+
+    def differences(self, copy):
+        """Of the published copy, by its bytes; at most three."""
+        there, right = ({path.name: path.read_bytes() for path in Path(folder).iterdir()} for folder in (copy, self.content))
+        return [f"{name}: {'other bytes' if name in there else 'missing'}" for name in right if there.get(name) != right[name]][:3]
 
     def evidence(self, view):
         pid = self.daemon.process.pid
@@ -155,7 +162,10 @@ class Walk:
                 self.kills["daemon"] += 2 if what == "daemon twice" else 1
             if sum(self.kills.values()) >= self.count:
                 break
-        self.published += self.world.row()["state"] == "ready"
+        row = self.world.row()
+        if row["state"] == "ready":
+            self.published += 1
+            self.violations += [f"round {self.rounds}: the copy: {one}" for one in self.world.differences(row["path"])]
         return None
 
     def note(self, said, killed_at):
@@ -219,11 +229,12 @@ def _mapped(path, at, wanted):
 
 def read_until_told(view, content, seed):
     dice, right = random.Random(seed), {path.name: path.read_bytes() for path in Path(content).iterdir()}
+    names = list(right)
     kept = {name: os.open(f"{view}/{name}", os.O_RDONLY) for name in ("a", "b", "7.jpg")}
     reads, wrong, errors, longest, came = 0, [], [], 0.0, []
     while not is_told():
         way = dice.choice([_kept, _kept, _fresh, _direct, _mapped])
-        name = dice.choice(list(kept) if way is _kept else ["a", "b", dice.choice(list(right))])
+        name = dice.choice(list(kept) if way is _kept else ["a", "b", dice.choice(names)])
         at = dice.randrange(max(1, len(right[name]) - BLOCK)) // 4096 * 4096
         if came and dice.random() < 0.8:  # most reads are of what is here, else all would wait all the time
             name, at = dice.choice(came)
