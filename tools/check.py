@@ -2,9 +2,9 @@
 """Runs all tests of spark-stage in steps: tools/check.py [--long] [STEP…]. Runs all steps, then reports all failures. With
 --long, or by name, also the steps that take hours: another architecture, long fuzzing, long walks of faults and others.
 
-First builds and fetches the common prerequisites. Then runs lanes in parallel: servers and a browser in two lanes; after
-them virtual machines in two, which often wait for timers. Beside both, unit tests, histories and crashes use the remaining
-CPU time at the lowest priority.
+First builds and fetches the common prerequisites. Then runs two lanes in parallel: a browser and servers, then virtual
+machines, which often wait for timers. Beside them, unit tests, histories and crashes use the remaining CPU time at the
+lowest priority.
 Failed tests run once more after everything else: the lanes and the builds share two cores, so a missed deadline may be a
 coincidence. The repetition is reported, and a second failure fails the check.
 A step's output goes to build/check/STEP.log; its end is printed if the step fails.
@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from steps import BUILDS, FIRST, IMAGES, JOBS, LANES, OTHERS, PACKAGE, PROGRAMS, SERVED, Step
+from steps import BUILDS, FIRST, IMAGES, JOBS, LANES, OTHERS, PACKAGE, PROGRAMS, Step
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build/check"
@@ -159,28 +159,21 @@ def chosen(steps):
     return [*(step for step in needed if needed[step] and step not in steps), *steps]
 
 
-def run_lanes(*groups, beside=()):
-    """Runs a group's lanes in parallel, one group after the other; a lane is a list of steps that run in sequence. Returns
-    the outcomes in order of their ends. `beside`: the lanes that run in the background of all groups, at a lower priority if
-    there is a step in any group."""
+def run_lanes(*lanes, beside=()):
+    """Runs lanes in parallel; a lane is a list of steps that run in sequence. Returns the outcomes in order of their ends.
+    `beside`: lanes of a lower priority, if there is a step in any other."""
     outcomes = []
-    gives_way = any(lane for lanes in groups for lane in lanes)
+    gives_way = any(lanes)
 
     def run_lane(lane, is_background):
         for step in lane:
             outcomes.append(run_step(step, is_background))
 
-    def started(lanes, is_background):
-        threads = [threading.Thread(target=run_lane, args=(lane, is_background), daemon=True) for lane in lanes]
-        for thread in threads:
-            thread.start()
-        return threads
-
-    background = started(beside, gives_way)
-    for lanes in groups:
-        for thread in started(lanes, False):
-            thread.join()
-    for thread in background:
+    threads = [threading.Thread(target=run_lane, args=(lane, is_background), daemon=True)
+               for some, is_background in ((lanes, False), (beside, gives_way)) for lane in some]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
         thread.join()
     return outcomes
 
@@ -189,15 +182,11 @@ def run_all(steps):
     def of(some):
         return [step for step in steps if step in some]
 
-    def lanes_of(lanes):
-        chosen_lanes = [[step for step in lane if step in steps] for lane in lanes]
-        return [lane for lane in chosen_lanes if lane]
-
-    side_by_side = [step for lane in [*SERVED, *LANES, *BUILDS] for step in lane]
-    outcomes = run_lanes([of(FIRST)])
-    outcomes += run_lanes([of([PROGRAMS, PACKAGE]), of([IMAGES])])
-    outcomes += run_lanes(lanes_of(SERVED), lanes_of(LANES), beside=lanes_of(BUILDS))
-    outcomes += run_lanes([of(OTHERS)])
+    side_by_side = [step for lane in [*LANES, *BUILDS] for step in lane]
+    outcomes = run_lanes(of(FIRST))
+    outcomes += run_lanes(of([PROGRAMS, PACKAGE]), of([IMAGES]))
+    outcomes += run_lanes(*map(of, LANES), beside=list(map(of, BUILDS)))
+    outcomes += run_lanes(of(OTHERS))
     return [once_more(outcome) if outcome.problem and outcome.step in side_by_side else outcome for outcome in outcomes]
 
 
@@ -211,7 +200,7 @@ def main(arguments):
     is_long = "--long" in arguments
     names = [argument for argument in arguments if argument != "--long"]
     usual = {step.name: step for step in [*FIRST, PROGRAMS, PACKAGE, IMAGES,
-                                         *(step for lane in [*SERVED, *LANES, *BUILDS] for step in lane)]}
+                                         *(step for lane in [*LANES, *BUILDS] for step in lane)]}
     known = usual | {step.name: step for step in OTHERS}
     if unknown := [name for name in names if name not in known]:
         print(f"check: no step is called {', '.join(unknown)} - there are: {' '.join(known)}", file=sys.stderr)

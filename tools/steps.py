@@ -96,9 +96,9 @@ TWO_HOSTS = ["test_sharing", "test_publish", "test_format", "test_nfs"]
 # With scenarios marked `on_6_1`, for what the older kernel changes: its target has no reservations. Too much for make check, whose
 # limit in CI is near; `vm-6.1-all` has them too.
 ON_6_1 = ["test_boot", "test_volumes", "test_sharing", "test_auth", "test_live"]
-# Faults of targets, wires and hosts, which mostly wait too.
+# Faults of targets, wires, drives and hosts, which mostly wait too.
 FAULTS = ["test_auth", "test_tls", "test_frozen", "test_broken", "test_bare", "test_guards", "test_portals", "test_two_targets",
-          "test_neighbours", "test_healing", "test_shutdown"]
+          "test_neighbours", "test_healing", "test_shutdown", "test_crash", "test_cache", "test_power"]
 # For scenarios marked `repeats`: races of two hosts, generations that one publishes.
 REPEATED = {"SPARK_RACES": "3", "SPARK_GENERATIONS": "8"}
 BENCHMARK = ["test_bench", "test_bench_hosts"]
@@ -146,15 +146,8 @@ DEBIAN_13 = Step(
     {"SPARK_VM_GUEST": "trixie", "SPARK_VM_KERNEL": "newest", "SPARK_VM_PATIENCE": "2", "SPARK_VM_LANE": "debian13",
      "SPARK_VM_CPUS": "1", "SPARK_VM_PACKAGE": "build/debian-13-amd64/deb",
      "SPARK_VM_INSTALL": "build/debian-13-amd64/installed"})
+# Two lanes of the same length, which begin with what has time limits of its own: a browser and servers. The machines mostly wait.
 LANES = [
-    [short_machines("vm-newest", "newest", "the package, volumes, staging, stage-out, the benchmark and the pages", *but(TWO_HOSTS + FAULTS + MORE + LIVE + APART))],
-    [short_machines("vm-faults", "newest", "faults of targets, wires and hosts, and volumes that two hosts want",
-                    *scenarios([name for name in FAULTS + TWO_HOSTS if name not in MORE]))],
-]
-MACHINES = [step for lane in LANES for step in lane]
-
-# A browser and servers with time limits of their own, in two lanes before the machines.
-SERVED = [
     [Step("page", "the benchmark's page in headless Chromium, at 380 and 1280 pixels, light and dark", 600,
           [pytest("tests/page")], needs_programs=True),
      Step("api", "the API, metrics, alerts and dashboard, on a real daemon and a real Prometheus", 900,
@@ -165,15 +158,19 @@ SERVED = [
            [PYTHON, "tests/install/uninstall_test.py", "build/release"],
            [PYTHON, "tests/install/packages_test.py", "build/deb", "build/release"]], needs_programs=True),
      Step("csi", "the Kubernetes driver, with a kubelet that repeats its calls, on plain folders", 900, [pytest("tests/csi")],
-          {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True)],
+          {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True),
+     short_machines("vm-newest", "newest", "the package, volumes, staging, stage-out, the benchmark and the pages", *but(TWO_HOSTS + FAULTS + MORE + LIVE + APART))],
     [Step("slurm", "Slurm's plugin: a real Slurm of four nodes with a daemon each, and what fails there", 1200,
           [pytest("tests/slurm")], {"SPARK_VM_PACKAGE": "build/deb"}, needs_programs=True),
      # In one lane with `slurm`: both give the same addresses and names to network devices.
      Step("fleet", "four hosts in namespaces that stage from one drive and from each other", 900, [pytest("tests/fleet")],
-          needs_programs=True)],
+          needs_programs=True),
+     short_machines("vm-faults", "newest", "faults of targets, wires, drives and hosts, and volumes that two hosts want",
+                    *scenarios([name for name in FAULTS + TWO_HOSTS if name not in MORE]))],
 ]
+MACHINES = [step for lane in LANES for step in lane if "SPARK_VM_KERNEL" in step.environment]
 
-THREADED = [f"spark_{part}_tests" for part in ("base", "staging", "fleet")]
+THREADED = [f"spark_{part}_tests" for part in ("base", "staging", "view", "fleet")]
 # They begin beside the servers, which mostly wait, and give way to the machines, which may leave them almost no CPU time for most
 # of an hour.
 GIVING_WAY_S = 5400

@@ -271,7 +271,7 @@ class Units(unittest.TestCase):
 class Lanes(unittest.TestCase):
     def test_a_lane_begins_when_the_programs_that_it_needs_are_there(self):
         began = {step: threading.Event() for step in [*steps.FIRST, steps.PROGRAMS, steps.PACKAGE, steps.IMAGES, *(
-            step for lane in [*steps.SERVED, *steps.LANES, *steps.BUILDS] for step in lane)]}
+            step for lane in [*steps.LANES, *steps.BUILDS] for step in lane)]}
         early = []
 
         def run(step, is_background):

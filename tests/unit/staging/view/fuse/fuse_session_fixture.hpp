@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 #include <stdexcept>
 #include <thread>
@@ -43,6 +44,7 @@ class FuseSessionTest : public ViewTest {
  protected:
   std::filesystem::path source_ = folder_ / "source", copy_ = folder_ / "copy", view_ = folder_ / "view";
   StopFlag stop_{false};
+  std::atomic<bool> goes_on_{false};  // for hooks, which the copy calls until it has ended
   CopyOptions options_;
   CopyHooks hooks_;
   std::future<Result<CopyReport>> copying_;

@@ -143,9 +143,8 @@ TEST_F(FuseSessionTest, AKilledServerIsNotNoticedByReaders) {
 
 TEST_F(FuseSessionTest, AWaitingReaderCanBeKilledAndIsNotInterrupted) {
   write_text(source_ / "large", noise(40 * kMiB, 1));
-  std::atomic<bool> goes_on = false;
-  hooks_.before_read = [&](const std::string&, Bytes offset) {
-    while (offset > 20 * kMiB && !stop_ && !goes_on) std::this_thread::sleep_for(5ms);
+  hooks_.before_read = [this](const std::string&, Bytes offset) {
+    while (offset > 20 * kMiB && !stop_ && !goes_on_) std::this_thread::sleep_for(5ms);
   };
   begin_copy();
   ASSERT_TRUE(keeper_.mount());
@@ -169,7 +168,7 @@ TEST_F(FuseSessionTest, AWaitingReaderCanBeKilledAndIsNotInterrupted) {
     EXPECT_TRUE(WIFSIGNALED(end_of(pid)));
   }
   std::this_thread::sleep_for(300ms);
-  goes_on = true;
+  goes_on_ = true;
   for (const pid_t pid : {alarmed, alarmed_direct})
     EXPECT_EQ(end_of(pid), 0) << "no program expects EINTR from a file";
 }

@@ -65,7 +65,6 @@ class PassthroughTest : public FuseSessionTest {
     UniqueFd opened, goes_on;  // pipes
   };
   std::string right_ = noise(20 * kMiB, 1);
-  std::atomic<bool> goes_on_{false};
 
   // A file that is complete at once, and one that is not until goes_on_.
   void begin_half() {
