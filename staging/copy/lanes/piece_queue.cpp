@@ -60,7 +60,7 @@ QueuedTask PieceQueue::take(const Place& place) {
   return taken;
 }
 
-bool PieceQueue::finds_wanted() {
+bool PieceQueue::collect_wanted() {
   bool found = false;
   for (int i = 0; i < kMostWishes; ++i) {
     const auto wanted = wanted_from_ ? wanted_from_() : std::nullopt;
@@ -96,7 +96,7 @@ std::optional<std::uint64_t> PieceQueue::bring_forward() {
 }
 
 std::optional<QueuedTask> PieceQueue::take_unit() {
-  finds_wanted();
+  collect_wanted();
   while (const auto unit = bring_forward()) {
     const OpenFilePtr& file = open_.front();
     const std::uint64_t piece = file->to_do.back();

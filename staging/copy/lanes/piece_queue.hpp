@@ -61,8 +61,8 @@ class PieceQueue {
   bool has_piece() const { return free_piece().has_value(); }
   QueuedTask take_piece();  // only if there is one
 
-  // Whether a reader waits for a unit that was not known of before.
-  bool finds_wanted();
+  // Takes over what readers wait for by now. True: there was a unit that was not known of before.
+  bool collect_wanted();
   // The next unit that a reader waits for, to be copied before its piece, or a piece that has to be copied as
   // a whole.
   std::optional<QueuedTask> take_unit();

@@ -168,7 +168,7 @@ class Run {
     {
       const std::scoped_lock lock(mutex_);
       shares_.moved();
-      if (!shares_.has_units() || !queue_.finds_wanted()) return;
+      if (!shares_.has_units() || !queue_.collect_wanted()) return;
       shares_.wanted();
     }
     changed_.notify_all();
@@ -231,7 +231,7 @@ class Run {
     if (next) shares_.wanted();
     if (!next && pieces_ < shares_.most_pieces() && queue_.has_piece()) {
       if (!has_units) {
-        queue_.finds_wanted();
+        queue_.collect_wanted();
         queue_.bring_forward();
       }
       next = queue_.take_piece();

@@ -188,15 +188,15 @@ TEST_F(PieceQueueTest, APieceThatCannotBeDividedGoesFirstAsAWhole) {
 
 TEST_F(PieceQueueTest, SaysOnceThatAReaderWaits) {
   open();
-  EXPECT_FALSE(queue_.finds_wanted());
+  EXPECT_FALSE(queue_.collect_wanted());
   asked_ = {{0, 9}, {0, 10}};
-  EXPECT_TRUE(queue_.finds_wanted());
-  EXPECT_FALSE(queue_.finds_wanted());
+  EXPECT_TRUE(queue_.collect_wanted());
+  EXPECT_FALSE(queue_.collect_wanted());
   EXPECT_TRUE(queue_.take_unit());
   EXPECT_TRUE(queue_.take_unit());
   EXPECT_FALSE(queue_.take_unit());
   asked_ = {{0, 11}};
-  EXPECT_TRUE(queue_.finds_wanted());
+  EXPECT_TRUE(queue_.collect_wanted());
 }
 
 TEST_F(PieceQueueTest, ManyUnitsOfOneFileDoNotHoldUpThoseOfAnother) {
