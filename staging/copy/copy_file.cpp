@@ -255,12 +255,18 @@ class CopyFile final : public FileWork {
     known_ = nullptr;
   }
 
+  Result<> forget_pieces() const {
+    return digests_.size() > 1 ? context_.journal->started_now(entry_) : Result<>();
+  }
+
   Result<> start_again() {
     discard();
     unflushed_.clear();
     if (context_.viewer != nullptr) context_.viewer->withdraw(entry_, source_changed().value_or(false));
     if (auto opened = open_source(); !opened) return opened;
     if (is_left_out_) return {};
+    // Of the pieces that were written down, nothing is left then.
+    if (auto begun = forget_pieces(); !begun) return begun;
     if (auto opened = open_copy(); !opened) return opened;
     if (auto prepared = prepare_copy(); !prepared) return prepared;
     context_.counters->bytes_total += entry_.size;

@@ -83,7 +83,7 @@ class Resume {
   // A copy is larger than the file until it is complete. One that was completed is not written again.
   void take_started(const Entry& entry) {
     const std::size_t index = same_source(entry);
-    resumed_.begun.erase(index);
+    resumed_.begun.erase(index_of(entries_, entry.path));
     if (index == entries_.size() || size_in_copy(entry.path).value_or(0) <= entry.size) return;
     resumed_.begun[index] = KnownPieces(piece_count(entry.size));
     entries_[index].good_at = entry.good_at;  // the age of its first pieces

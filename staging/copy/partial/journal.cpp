@@ -125,6 +125,13 @@ void Journal::started(const Entry& entry) {
   add({nullptr, std::make_unique<std::string>(line_of(kStarted, to_line(entry)))});
 }
 
+Result<> Journal::started_now(const Entry& entry) {
+  started(entry);
+  flush_waiting();
+  const std::scoped_lock lock(mutex_);
+  return error_ ? fail(*error_) : Result<>();
+}
+
 void Journal::piece(const Entry& entry, std::uint64_t piece, const Digest& digest) {
   add({nullptr, std::make_unique<std::string>(line_of(kPiece, piece_text(entry.path, piece, digest)))});
 }

@@ -57,6 +57,9 @@ class Journal {
   // address and content.
   void finished(const Entry& entry);
   void started(const Entry& entry);
+  // The same, written down when it returns: what the copy had before may be discarded then. An error is that
+  // of any flush.
+  Result<> started_now(const Entry& entry);
   void piece(const Entry& entry, std::uint64_t piece, const Digest& digest);
 
   // Stops the thread and writes the rest. Returns the error of any flush; it is final and not retried.

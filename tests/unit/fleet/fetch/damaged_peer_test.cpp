@@ -2,11 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <mutex>
+#include <set>
 
+#include "staging/copy/partial/journal.hpp"
+#include "tests/unit/fleet/fetch/disturbed.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
 using namespace spark;
 using namespace spark::fleet;
+using spark::fleet::test::Disturbed;
 using spark::fleet::test::FleetHost;
 
 namespace {
@@ -66,6 +71,55 @@ TEST_F(DamagedPeerTest, OneDamagedPieceIsGotFromAnotherPeerAlsoWithoutTheSource)
   ASSERT_TRUE(staged) << staged.error().message();
   EXPECT_LE(warnings_.size(), 1u);
   for (const std::string& warning : warnings_) EXPECT_NE(warning.find("peer a sent"), std::string::npos);
+}
+
+// The pieces of `bad` that the next attempt takes over.
+std::set<std::uint64_t> believed_in(const std::string& journal) {
+  std::set<std::uint64_t> pieces;
+  staging::parse_journal(journal, [&](const staging::JournalLine& line) {
+    if (line.entry.path.view() != "bad") return;
+    if (line.kind == staging::JournalLine::Kind::Started) pieces.clear();
+    if (line.kind == staging::JournalLine::Kind::Piece) pieces.insert(line.piece);
+  });
+  return pieces;
+}
+
+// The next attempt takes over the pieces that the journal names: zeros, once the file has been made anew.
+TEST_F(DamagedPeerTest, PiecesOfADiscardedFileAreTakenBackBeforeItIsWrittenAgain) {
+  staging::CopyOptions options;
+  options.threads = options.depth = 1;
+  StopFlag stop(false);
+  const auto partial = staging::CacheFolder(late_.cache_path()).partial("set");
+  auto alone = late_.exchange({}, false);
+  Disturbed first(*alone);
+  std::mutex mutex;
+  std::set<std::uint64_t> before;  // pieces
+  first.before_read = [&](const std::string& file, Bytes offset) {
+    const std::scoped_lock lock(mutex);
+    if (file == "bad") before.insert(offset / staging::kHashPiece);
+    if (before.size() == 4) stop = true;  // the others are written down
+  };
+  options.exchange = &first;
+  ASSERT_FALSE(late_.cache()->stage(source_, options, {}, stop));
+  alone.reset();
+  const auto path = partial / "journal";
+  const auto known = believed_in(read_file(path).value());
+  ASSERT_EQ(known.size(), 3U);
+  for (std::uint64_t piece = 0; piece < 4; ++piece)
+    if (!known.contains(piece)) damage(piece);
+
+  const auto exchange = late_.exchange({named("a", damaged_)}, false);
+  Disturbed second(*exchange);
+  std::string journal;  // when a piece from before is read again
+  second.before_read = [&](const std::string& file, Bytes offset) {
+    const std::scoped_lock lock(mutex);
+    if (file == "bad" && known.contains(offset / staging::kHashPiece) && journal.empty())
+      journal = read_file(path).value();
+  };
+  options.exchange = &second;
+  ASSERT_TRUE(late_.cache()->stage(source_, options, {}, StopFlag(false)));
+  ASSERT_FALSE(journal.empty());
+  EXPECT_TRUE(believed_in(journal).empty());
 }
 
 }  // namespace
