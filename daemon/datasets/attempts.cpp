@@ -72,7 +72,8 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
   prefetches_.release_evicted(catalog_);
   if (const auto mine = tasks.find(name); mine != tasks.end() && mine->second == task) tasks.erase(mine);
   count(activity_.totals, *task, ended);
-  if (!ended && ended.error().kind != Errc::Cancelled && !tasks.contains(name)) {
+  const bool is_known = config::find_dataset(context_.config(), name).has_value();
+  if (!ended && ended.error().kind != Errc::Cancelled && !tasks.contains(name) && is_known) {
     keep_failure(activity_, context_.config(), name, ended.error().message());
   }
   task->ended = std::move(ended);
@@ -82,8 +83,13 @@ asio::awaitable<void> Attempts::run(TaskPtr task) {
   co_await end_holds(leases_, std::move(alone));  // no request waits for its result
 }
 
+void Attempts::may_begin() {
+  may_begin_ = true;
+  for (const auto& [name, task] : activity_.tasks) task->changed.notify();
+}
+
 bool Attempts::is_live(const Task& task) const {
-  return task.view != 0 && !task.is_one_file && views_.problem_of(task.view).empty();
+  return task.view.number != 0 && task.view.none.empty() && views_.problem_of(task.view.number).empty();
 }
 
 Slot Attempts::slot_for(const Task& task, const SourcePlace& source) const {
@@ -92,14 +98,21 @@ Slot Attempts::slot_for(const Task& task, const SourcePlace& source) const {
   if (demand.max_rate != 0) slot.kind = SlotKind::Limited;
   if (demand.is_prefetch) slot.kind = demand.by ? SlotKind::Deadline : SlotKind::Background;
   slot.is_live = is_live(task) && !demand.is_prefetch;
-  slot.is_read = slot.is_live && task.is_read;
+  slot.is_read = slot.is_live && task.view.is_read;
   return slot;
+}
+
+void Attempts::renew_slot(Task& task) {
+  const auto source = context_.find_source(task.dataset);
+  if (task.slot && source) turns_.take(task, slot_for(task, *source));
+  turns_.set_priorities();
 }
 
 // Waits while the source or the cache is away, as long as a request waits. A source that fails although it
 // looks healthy gets a limited number of attempts.
 asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
   Retries retries{0, context_.timings.retry};
+  while (!may_begin_ && !task->is_cancelled) co_await task->changed.wait();
   co_await wait_while_settling(context_, task);
   for (;;) {
     auto staged = co_await attempt_in_turn(task);
@@ -245,6 +258,8 @@ asio::awaitable<Outcome> Attempts::attempt(TaskPtr task, bool only_cached) {
 }
 
 void Attempts::config_changed() {
+  std::erase_if(activity_.failed,
+                [&](const auto& one) { return !config::find_dataset(context_.config(), one.first); });
   turns_.set_priorities();
   for (const auto& [name, task] : activity_.tasks) {
     if (task->attempt.worker == 0 || !is_redefined(context_, *task)) continue;

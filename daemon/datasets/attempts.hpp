@@ -30,6 +30,10 @@ class Attempts {
 
   // Runs the task to its end and records the result.
   asio::awaitable<void> run(TaskPtr task);
+  // The live views of an earlier daemon are known. No task runs before.
+  void may_begin();
+  // A running task has a view no more, or is found to have none: its copy is one of its drive's again.
+  void renew_slot(Task& task);
 
   // Restarts the tasks with a different source, or a different part of it, in the new configuration.
   void config_changed();
@@ -59,6 +63,7 @@ class Attempts {
   Turns& turns_;
   Prefetches& prefetches_;
   live::Views& views_;
+  bool may_begin_ = false;
   // By source drive: one that does not answer delays looks at no other.
   std::map<std::string, workers::ConcurrencyLimiter> looks_;
 };

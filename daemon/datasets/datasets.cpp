@@ -41,7 +41,8 @@ asio::awaitable<void> Datasets::start() {
     catalog_.could_not_open(opened.error());
     // Readers of an earlier daemon's live views wait for an answer, and some can't be killed. They had the
     // time between two attempts.
-    if (!knows_leases_ && ++failures == 2) co_await views_.take_over(opened.error().what);
+    const bool are_kept = context_.kept.earlier && !context_.kept.earlier->empty();
+    if (!knows_leases_ && (++failures == 2 || !are_kept)) co_await take_over(opened.error().what);
     timer.expires_after(context_.timings.recover_again);
     if (!co_await timer.wait()) co_return;
   }
@@ -53,14 +54,19 @@ asio::awaitable<void> Datasets::start() {
 asio::awaitable<Result<>> Datasets::open() {
   auto loaded = co_await leases_.load();
   if (!loaded) co_return loaded;
-  if (!std::exchange(knows_leases_, true)) {
-    const auto earlier = co_await views_.take_over();
-    for (const auto& view : earlier) job_leases_.keep(view.dataset);
-    requests_.views().resume(earlier);
-  }
+  if (!std::exchange(knows_leases_, true)) co_await take_over("");
   path_ = context_.config().cache.path.native();
   auto recovered = co_await catalog_.recover();
   co_return recovered;
+}
+
+// Once: later, the views are this daemon's. A staging that began before could fail the view that jobs read.
+asio::awaitable<void> Datasets::take_over(std::string why_not) {
+  if (std::exchange(has_taken_over_, true)) co_return;
+  const auto earlier = co_await views_.take_over(std::move(why_not));
+  for (const auto& view : earlier) job_leases_.keep(view.dataset);
+  requests_.views().resume(earlier);
+  attempts_.may_begin();
 }
 
 void Datasets::leases_changed() {

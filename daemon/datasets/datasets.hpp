@@ -29,9 +29,9 @@ class Datasets {
  public:
   Datasets(Context context, Jobs& jobs);
 
-  // Reads the leases and starts the recovery of the cache, with retries until it succeeds; stagings do not
-  // wait for it. Then runs each scrub when it is due, until the daemon stops. While the catalog is
-  // unreadable, requests that need it fail with its error and change nothing.
+  // Reads the leases, takes over live views and starts the recovery of the cache, with retries until it
+  // succeeds; stagings wait for the views alone. Then runs each scrub when it is due, until the daemon stops.
+  // While the catalog is unreadable, requests that need it fail with its error and change nothing.
   asio::awaitable<void> start();
 
   Requests& requests() { return requests_; }
@@ -58,6 +58,7 @@ class Datasets {
 
  private:
   asio::awaitable<Result<>> open();
+  asio::awaitable<void> take_over(std::string why_not);  // the live views of an earlier daemon
   asio::awaitable<void> look_at_cache();
   void leases_changed();
   std::set<std::string> busy() const;    // datasets being staged, waited for or evicted
@@ -76,7 +77,7 @@ class Datasets {
   Requests requests_;
   Upkeep upkeep_;
   CachePlace cache_place_;
-  bool knows_leases_ = false;
+  bool knows_leases_ = false, has_taken_over_ = false;
   std::string path_{};  // of the cache, when it was recovered
 };
 

@@ -66,32 +66,32 @@ json::object live_result(const Task& task, std::string folder) {
 }  // namespace
 
 void KeptViews::want(const TaskPtr& task, const StageRequest& request) {
-  if (task->view == 0 && !task->dataset.model && !task->is_one_file) add(task, request);
+  if (task->view.number == 0 && !task->dataset.model && task->view.none.empty()) add(task, request);
 }
 
 // Of several views that can't be mounted, everybody's copy would begin again for each.
 bool KeptViews::replace(const TaskPtr& task, const StageRequest& request) {
-  const bool was_read = views_.could_be_read(task->view);
-  if (!was_read && task->has_tried_another_view) return false;
+  const bool was_read = views_.could_be_read(task->view.number);
+  if (!was_read && task->view.has_tried_another) return false;
   add(task, request);
-  if (!was_read && !has_failed(*task)) task->has_tried_another_view = true;
+  if (!was_read && !has_failed(*task)) task->view.has_tried_another = true;
   return true;
 }
 
 void KeptViews::add(const TaskPtr& task, const StageRequest& request) {
   const std::string& dataset = task->dataset.name;
-  task->view = views_.add(dataset, demand_of(request, catalog_, dataset));
+  task->view.number = views_.add(dataset, demand_of(request, catalog_, dataset));
   const auto phase = get_string(task->progress, "phase");
   const bool is_nearly_complete = phase == "flushing" || phase == "publishing";
   if (!has_failed(*task) && task->attempt.worker != 0 && !task->attempt.begins_again && !is_nearly_complete)
     task->begin_again();
-  begin({task, request.demand});
+  begin({task, {{"", request.demand}}});
   turns_.wake_all();       // it may wait for a turn that it has now
   task->changed.notify();  // wakes the one that this one replaces
 }
 
 bool KeptViews::has_failed(const Task& task) const {
-  return !views_.problem_of(task.view).empty();
+  return !views_.problem_of(task.view.number).empty();
 }
 
 // Each attempt has to find first that the view is of the source's set: that may have changed since the one
@@ -100,17 +100,20 @@ std::optional<Outcome> KeptViews::outcome(const Task& task, const StageRequest& 
   const auto phase = get_string(task.progress, "phase");
   const bool may_be_ready = phase == "queued" || phase == "walking";
   if (has_failed(task) && !may_be_ready)
-    return fail(Errc::Failed,
-                "the live view of " + printable(task.dataset.name) + ": " + views_.problem_of(task.view),
-                "without `now` it is staged first");
+    return fail(
+        Errc::Failed,
+        "the live view of " + printable(task.dataset.name) + ": " + views_.problem_of(task.view.number),
+        "without `now` it is staged first");
   const Attempt& attempt = task.attempt;
-  const std::string folder = views_.folder_of(task.view);
+  const std::string folder = views_.folder_of(task.view.number);
   const bool is_right = attempt.worker != 0 && !attempt.begins_again && attempt.walked_at;
   if (folder.empty() || !is_right) return std::nullopt;
   json::object live = live_result(task, folder);
   if (attempt.requests < request.number)
     live["warnings"].as_array().emplace_back("it shows the source as of " + rfc3339(*attempt.walked_at) +
                                              "; a request without `now` reads the source again");
+  if (std::string failed = views_.reason_of(task.view.number); !failed.empty())
+    live["warnings"].as_array().emplace_back(std::move(failed));
   return live;
 }
 
@@ -119,11 +122,13 @@ bool KeptViews::is_live(const Task& task, const StageRequest& request) const {
   return live && live->has_value();
 }
 
-void KeptViews::use(const Task& task, const std::string& lease) {
-  const auto view = kept_.find(task.view);
-  if (view == kept_.end()) return;
-  view->second.leases.insert(lease);
-  view->second.task->is_read = true;
+void KeptViews::use(const Task& task, const std::string& lease, const Demand& demand) {
+  const auto found = kept_.find(task.view.number);
+  if (found == kept_.end()) return;
+  Kept& view = found->second;
+  if (view.demands.try_emplace(lease, demand).second) view.task->demands.add(demand);
+  if (auto first = view.demands.extract("")) view.task->demands.remove(first.mapped());
+  view.task->view.is_read = true;
 }
 
 void KeptViews::changed() {
@@ -133,24 +138,47 @@ void KeptViews::changed() {
 void KeptViews::begin(Kept view) {
   const TaskPtr task = view.task;
   ++task->users;
-  task->demands.add(view.demand);
-  kept_[task->view] = std::move(view);
-  launch(context_.executor, "live view of " + task->dataset.name, keep(task->view));
+  for (const auto& [lease, demand] : view.demands) task->demands.add(demand);
+  kept_[task->view.number] = std::move(view);
+  launch(context_.executor, "live view of " + task->dataset.name, keep(task->view.number));
 }
 
 bool KeptViews::is_used(const Kept& view) const {
-  return std::ranges::any_of(view.leases, [&](const std::string& id) { return leases_.all().contains(id); });
+  return std::ranges::any_of(view.demands,
+                             [&](const auto& one) { return leases_.all().contains(one.first); });
+}
+
+// The last one stays, for the end of the view.
+void KeptViews::drop_ended(Kept& view) {
+  const std::size_t before = view.demands.size();
+  for (auto at = view.demands.begin(); at != view.demands.end() && view.demands.size() > 1;) {
+    const bool has_ended = !at->first.empty() && !leases_.all().contains(at->first);
+    if (has_ended) view.task->demands.remove(at->second);
+    at = has_ended ? view.demands.erase(at) : std::next(at);
+  }
+  if (view.demands.size() < before) view.task->apply_demand();
 }
 
 // Beside the requests, which end once the view can be read: the staging goes on as long as a request waits
 // for it or a job has the view, and the view stays as long as a job has it.
 asio::awaitable<void> KeptViews::keep(std::uint64_t number) {
-  const Kept& view = kept_.at(number);
+  Kept& view = kept_.at(number);
   const TaskPtr task = view.task;
   const std::string& dataset = task->dataset.name;
-  const auto is_wanted = [&] { return task->view == number && activity_.wanted.contains(dataset); };
-  while (!task->ended && (is_wanted() || is_used(view))) co_await task->changed.wait();
-  if (task->view == number) task->view = 0;  // a request that comes now gets another one
+  // One that has failed stays as long as its copy: the next request would begin that again for another.
+  const auto is_wanted = [&] {
+    const auto& by = views_.problem_of(number).empty() ? activity_.wanted_now : activity_.wanted;
+    return task->view.number == number && by.contains(dataset);
+  };
+  while (!task->ended && (is_wanted() || is_used(view))) {
+    co_await task->changed.wait();
+    drop_ended(view);
+  }
+  if (task->view.number == number) {
+    task->view.number = 0;  // a request that comes now gets another one
+    task->view.is_read = false;
+    if (!task->ended) attempts_.renew_slot(*task);
+  }
   if (!task->ended) {
     co_await views_.end(number);
   } else if (*task->ended) {
@@ -160,7 +188,10 @@ asio::awaitable<void> KeptViews::keep(std::uint64_t number) {
     std::string reason = task->ended->error().message();
     co_await views_.set_failed(number, std::move(reason));
   }
-  std::vector<TaskPtr> over = turns_.let_go({task}, view.demand);
+  const auto first = view.demands.begin();
+  for (auto other = std::next(first); other != view.demands.end(); ++other)
+    task->demands.remove(other->second);
+  std::vector<TaskPtr> over = turns_.let_go({task}, first->second);
   co_await end_holds(leases_, std::move(over));
   while (views_.has(number) && is_used(view)) co_await task->changed.wait();
   co_await views_.end(number);
@@ -174,8 +205,8 @@ asio::awaitable<void> KeptViews::end_staging(std::uint64_t number, json::object 
   std::string path = get_text(copy, "path");
   const bool is_its_copy = co_await views_.show_copy(number, std::move(path), generation);
   if (!is_its_copy) co_return;
-  const std::set<std::string> early = kept_.at(number).leases;
-  for (const std::string& id : early) {
+  const std::map<std::string, Demand> early = kept_.at(number).demands;
+  for (const auto& [id, demand] : early) {
     const auto still = leases_.all().find(id);  // it may have been released meanwhile
     if (still == leases_.all().end() || still->second.is_staged()) continue;
     Lease lease = still->second;
@@ -190,32 +221,41 @@ void KeptViews::resume(const std::vector<live::Views::Earlier>& earlier) {
     const bool is_newest = std::ranges::none_of(earlier, [&](const live::Views::Earlier& other) {
       return other.dataset == one.dataset && other.number > one.number;
     });
-    Kept view = kept_for(one, is_newest);
+    const auto running = activity_.tasks.find(one.dataset);  // of a request that came sooner
+    const TaskPtr there = running == activity_.tasks.end() ? nullptr : running->second;
+    Kept view = kept_for(one, is_newest, there);
     const TaskPtr task = view.task;
-    task->view = one.number;
-    task->is_read = true;
+    task->view.number = one.number;
+    task->view.is_read = true;
     begin(std::move(view));
-    if (!task->ended) launch(context_.executor, "staging " + one.dataset, attempts_.run(task));
+    if (!task->ended && task != there)
+      launch(context_.executor, "staging " + one.dataset, attempts_.run(task));
   }
 }
 
 // A lease that waits for its dataset is one on the newest view of it. One on a copy that is newer than the
 // view may be on the view's: the daemon has ended when that had been published.
-KeptViews::Kept KeptViews::kept_for(const live::Views::Earlier& one, bool is_newest) {
+KeptViews::Kept KeptViews::kept_for(const live::Views::Earlier& one, bool is_newest, const TaskPtr& there) {
   const StageRequest request = demand_in(one.demand);
-  Kept view{nullptr, request.demand};
+  Kept view{nullptr};
   const auto after = get_count(one.demand, "after");
   for (const Lease* lease : leases_.of(one.dataset)) {
     const bool is_its = lease->is_staged() ? lease->generation > after : is_newest;
-    if (!lease->is_soft && is_its) view.leases.insert(lease->id);
+    if (!lease->is_soft && is_its) view.demands[lease->id] = request.demand;
   }
+  if (view.demands.empty()) view.demands[""] = request.demand;
   auto found = config::find_dataset(context_.config(), one.dataset);
   config::Dataset settings = found ? std::move(*found) : config::Dataset{};
   settings.name = one.dataset;  // one that is not in the configuration any more fails
   const std::string failed = views_.problem_of(one.number);
-  if (one.copy.empty() && is_newest && failed.empty()) {
+  const bool goes_on = one.copy.empty() && is_newest && failed.empty();
+  if (goes_on && there && !there->is_cancelled) {
+    view.task = there;
+    return view;
+  }
+  if (goes_on) {
     view.task = make_task(context_.executor, activity_, settings, request);
-    view.task->demands.remove(request.demand);  // begin() adds it
+    view.task->demands.remove(request.demand);  // begin() adds those of the view
     return view;
   }
   view.task = std::make_shared<Task>(context_.executor, ++activity_.newest_task, settings);

@@ -124,13 +124,16 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
   for (const auto& [name, task] : activity.tasks) {
     const std::string phase = get_string(task->progress, "phase").value_or("queued");
     const bool named = phase == "queued" || phase == "stalled" || phase == "flushing";
-    const std::string folder = views.folder_of(task->view);
+    const TaskView& view = task->view;
+    const std::string folder = views.folder_of(view.number);
     const bool is_live = !folder.empty() && phase != "stalled";
     not_ready(name, is_live ? "live" : named ? phase : "copying");
     if (!folder.empty()) show_live(rows[name], task->progress, folder);
     if (phase == "queued" && !folder.empty()) rows[name]["reason"] = "its copying waits for its turn";
-    if (const std::string failed = views.reason_of(task->view); !failed.empty())
+    if (const std::string failed = views.reason_of(view.number); !failed.empty())
       rows[name]["reason"] = failed;
+    else if (view.number != 0 && !view.none.empty())
+      rows[name]["reason"] = "it is staged first, as it can't be read before it is complete: " + view.none;
     if (const auto reason = get_string(task->progress, "reason")) rows[name]["reason"] = *reason;
     rows[name]["progress"] = task->progress;
   }

@@ -68,6 +68,7 @@ Result<std::shared_ptr<Job>> Requests::stage(StageRequest request) {
   for (const config::Dataset& dataset : *wanted) {
     auto copy = mounted ? mounted : copies_.find(request, dataset);
     activity_.wanted.insert(dataset.name);
+    if (request.is_now(dataset.name)) activity_.wanted_now.insert(dataset.name);
     TaskPtr task = copy ? task_of(dataset, std::move(*copy), request) : take_part(dataset, request, fresh);
     if (request.job.is_set()) job_leases_.claim(claim_of(request, dataset.name));
     tasks->push_back(std::move(task));
@@ -178,7 +179,9 @@ asio::awaitable<void> Requests::run(std::shared_ptr<Job> job, Tasks tasks, Stage
 
 void Requests::end_claims(const StageRequest& request, const std::vector<TaskPtr>& tasks) {
   for (const TaskPtr& task : tasks) {
-    activity_.wanted.erase(activity_.wanted.find(task->dataset.name));
+    const std::string& name = task->dataset.name;
+    activity_.wanted.erase(activity_.wanted.find(name));
+    if (request.is_now(name)) activity_.wanted_now.erase(activity_.wanted_now.find(name));
     if (request.job.is_set()) job_leases_.settle(claim_of(request, task->dataset.name));
   }
 }

@@ -47,8 +47,9 @@ class KeptViews {
   // None: it is not live, at least not yet.
   std::optional<Outcome> outcome(const Task& task, const StageRequest& request) const;
   bool is_live(const Task& task, const StageRequest& request) const;  // it has one, which is no failure
-  // A job with this lease got the view of the task.
-  void use(const Task& task, const std::string& lease);
+  // A job with this lease got the view of the task, which is copied as it demands as long as it has the
+  // lease.
+  void use(const Task& task, const std::string& lease, const Demand& demand);
   // A view was begun or has ended, or a lease or request has.
   void changed();
   // Goes on with the views, and the stagings, of jobs that began with an earlier daemon.
@@ -57,15 +58,16 @@ class KeptViews {
  private:
   struct Kept {
     TaskPtr task;
-    Demand demand;
-    std::set<std::string> leases{};  // IDs: of jobs that got the view
+    // By ID of the lease of a job that got the view. "": of the request that began it, until a job has it.
+    std::map<std::string, Demand> demands{};
   };
   void add(const TaskPtr& task, const StageRequest& request);
   void begin(Kept view);
   asio::awaitable<void> keep(std::uint64_t number);
   bool is_used(const Kept& view) const;
+  void drop_ended(Kept& view);
   asio::awaitable<void> end_staging(std::uint64_t number, json::object copy);
-  Kept kept_for(const live::Views::Earlier& one, bool is_newest);
+  Kept kept_for(const live::Views::Earlier& one, bool is_newest, const TaskPtr& there);
 
   const Context& context_;
   Activity& activity_;

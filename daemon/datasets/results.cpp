@@ -49,6 +49,13 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, Tasks task
       results[at] = std::move(*result);
     }
   }
+  // While this coroutine waited for the others' leases, one that was live may have failed.
+  for (std::size_t at = 0; at < results.size(); ++at) {
+    const Task& task = *(*tasks)[at];
+    if (results[at].empty() && task.ended && !*task.ended) co_return *task.ended;
+    auto view = results[at].empty() ? views_.outcome(task, request) : std::nullopt;
+    if (view && !*view) co_return std::move(*view);
+  }
   json::array all;
   for (std::size_t at = 0; at < results.size(); ++at) {
     if (results[at].empty()) {
@@ -169,7 +176,7 @@ asio::awaitable<Result<std::string>> Requests::grant(const StageRequest& request
   }
   if (request.job.is_set()) {
     JobClaim claim = claim_of(request, dataset);
-    if (generation == 0) views_.use(task, job_leases_.id_for(claim, generation));
+    if (generation == 0) views_.use(task, job_leases_.id_for(claim, generation), request.demand);
     co_return co_await job_leases_.hold(std::move(claim), generation);
   }
   Lease lease;
@@ -183,7 +190,7 @@ asio::awaitable<Result<std::string>> Requests::grant(const StageRequest& request
   const std::string id = lease.id;
   granted.push_back(id);
   // At once: the staging may end before the lease is in the catalog.
-  if (generation == 0) views_.use(task, id);
+  if (generation == 0) views_.use(task, id, request.demand);
   activity_.early_leases.insert(id);
   const auto held = co_await leases_.grant(std::move(lease));
   if (!held) co_return fail(held.error());

@@ -65,7 +65,7 @@ workers::Call Attempts::call_to_stage(const TaskPtr& task, const SourcePlace& so
   if (!source.origin.empty()) call.request["origin"] = source.origin;
   call.request["definition"] = definition_of(task->dataset);
   if (task->accepts_source) call.request["accept_source"] = true;
-  const std::uint64_t view = views_.problem_of(task->view).empty() ? task->view : 0;
+  const std::uint64_t view = views_.problem_of(task->view.number).empty() ? task->view.number : 0;
   if (view != 0) call.request["view"] = view;
   call.request["exclude"] = json::value_from(task->dataset.exclude);
   call.request["links"] = config::to_string(task->dataset.links);
@@ -139,8 +139,16 @@ void Attempts::note_progress(Task& task, std::uint64_t view, const json::object&
     return;
   }
   if (progress.contains("walked")) {
-    task.is_one_file = get_bool(progress, "one_file").value_or(false);
+    task.view.none = get_bool(progress, "one_file").value_or(false) ? "it is one file" : "";
     task.attempt.walk = progress;
+    if (!task.view.none.empty()) renew_slot(task);
+    return;
+  }
+  if (const auto why = get_string(progress, "no_view")) {
+    task.view.none = *why;
+    log::info("staging " + printable(task.dataset.name) +
+              ": it can't be read before it is complete: " + *why);
+    renew_slot(task);
     return;
   }
   if (progress.contains("readable")) {

@@ -65,20 +65,25 @@ struct Attempt {
   void note(const json::object& progress, SteadyTime now);
 };
 
+// Of a task that jobs may read while it is staged.
+struct TaskView {
+  std::uint64_t number = 0;        // 0: there is none now
+  std::string none{};              // why there can't be one, as the last attempt has found
+  bool is_read = false;            // a job has it
+  bool has_tried_another = false;  // after one that could not begin
+};
+
 struct Task {
   Task(const asio::any_io_executor& executor, std::uint64_t count, config::Dataset what);
 
-  std::uint64_t number;                 // unique in this daemon, and increasing
-  std::string hold;                     // ID of the lease that its worker takes, until no request needs it
-  config::Dataset dataset;              // from the configuration at the last attempt
-  Demands demands;                      // one for each job that requests it
-  std::set<std::string> nodes;          // of the requests' jobs: peers
-  bool accepts_source = false;          // also if it became empty, or is on another file system
-  bool allow_dirty = false;             // its volume may be written by another host meanwhile
-  std::uint64_t view = 0;               // number of its live view; 0: none
-  bool is_read = false;                 // a job has a view of it
-  bool is_one_file = false;             // there is no view of it
-  bool has_tried_another_view = false;  // after one that could not begin
+  std::uint64_t number;         // unique in this daemon, and increasing
+  std::string hold;             // ID of the lease that its worker takes, until no request needs it
+  config::Dataset dataset;      // from the configuration at the last attempt
+  Demands demands;              // one for each job that requests it
+  std::set<std::string> nodes;  // of the requests' jobs: peers
+  bool accepts_source = false;  // also if it became empty, or is on another file system
+  bool allow_dirty = false;     // its volume may be written by another host meanwhile
+  TaskView view;
   json::object progress;
   std::optional<Outcome> ended;
   unsigned users = 0;
@@ -137,6 +142,7 @@ struct Activity {
   std::uint64_t requests = 0;                 // counted
   std::map<std::string, std::string> failed;  // why its last staging failed
   std::multiset<std::string> wanted;          // by stage jobs: not evicted before their leases begin
+  std::multiset<std::string> wanted_now;      // of those, by jobs that take a live view
   std::set<std::string> early_leases;         // IDs; of stage jobs that have not ended: no training runs yet
   std::set<std::string> evicting;
   Totals totals;

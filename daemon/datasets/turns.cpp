@@ -185,8 +185,9 @@ void Turns::set_priorities() const {
   for (const auto& [name, task] : activity_.tasks) {
     if (task->attempt.worker == 0) continue;
     const auto priority = task->demand().is_prefetch ? workers::Priority::Background
-                          : task->view != 0          ? workers::Priority::Normal  // a job waits for it
-                                                     : stagings;
+                          : task->slot && task->slot->is_live
+                              ? workers::Priority::Normal  // a job waits for it
+                              : stagings;
     if (const auto set = workers::set_priority(task->attempt.worker, priority); !set)
       log::survived(set.error());
   }

@@ -299,7 +299,6 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
   if (kept_.earlier) descriptors.swap(*kept_.earlier);
   for (const auto& [name, device] : descriptors)
     if (why_not.empty() && name.starts_with(kName)) kept.emplace_back(name.substr(kName.size()));
-  request["newest"] = views_.empty() ? newest_ : views_.begin()->first - 1;
   Result<json::object> found = json::object{};
   for (int tries = 0; tries == 0 || (!found && tries < kTries); ++tries) {
     json::object again = request;

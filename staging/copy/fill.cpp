@@ -63,7 +63,6 @@ class Fill {
     if (!done) return done.take_error();
     filled_.manifest.entries = std::move(entries_);
     filled_.warnings = notes_.warnings();
-    if (!no_view_.empty()) filled_.warnings.push_back(std::move(no_view_));
     return std::move(filled_);
   }
 
@@ -79,7 +78,6 @@ class Fill {
   CopyContext context_;
   CopyNotes notes_;
   FirstError left_out_;
-  std::string no_view_;  // why the copy can't be read before it is complete
 
   Result<> copy_all() {
     if (job_.options->io == IoKind::Uring && !has_io_uring()) {
@@ -108,6 +106,7 @@ class Fill {
     if (done) show_kept();
     if (done) done = copy_files();
     if (done) done = left_out_.check();
+    if (done) done = check_complete();
     // If the journal failed, its error ended the run. Finished files are written down in any case.
     Result<> closed = (*journal)->close();
     if (!closed) return closed;
@@ -150,7 +149,8 @@ class Fill {
   // In several threads: a network file system asks its server for each folder.
   Result<> begin_view() {
     Viewer* viewer = job_.options->viewer;
-    if (viewer != nullptr && !context_.has_source && viewer->begin(entries_, false)) context_.viewer = viewer;
+    if (viewer != nullptr && !context_.has_source && viewer->begin(entries_, false, ""))
+      context_.viewer = viewer;
     if (viewer == nullptr || !context_.has_source) return {};
     std::atomic<std::size_t> next{0};
     std::atomic<const Entry*> hidden{nullptr};
@@ -163,12 +163,10 @@ class Fill {
       }
     });
     if (!ran) return fail_with(ran.error(), "looking for ACLs");
-    if (const Entry* folder = hidden) {
-      no_view_ = "it could not be read before it was complete: " + job_.source->shown(folder->path) +
-                 " has an ACL, or can't be opened";
-    } else if (!context_.is_stopped() && viewer->begin(entries_, true)) {
-      context_.viewer = viewer;
-    }
+    const Entry* folder = hidden;
+    const std::string why_not =
+        folder == nullptr ? "" : job_.source->shown(folder->path) + " has an ACL, or can't be opened";
+    if (!context_.is_stopped() && viewer->begin(entries_, true, why_not)) context_.viewer = viewer;
     return context_.check_stop();
   }
 
@@ -212,6 +210,17 @@ class Fill {
                   "files with extended attributes or ACLs are not sent");
     return staging::copy_files(context_,
                                {*job_.options, job_.resumed, entries_, std::move(small), std::move(large)});
+  }
+
+  // Each file is counted once, when all of it is written or was found to be there. An entry's hash proves less:
+  // that of a changed file, or of one in a peer's list, was known before.
+  Result<> check_complete() const {
+    const std::uint64_t done = monitor_.counters.files_done, all = monitor_.counters.files_total;
+    if (done == all) return {};
+    return fail(Errc::Failed,
+                "copying " + job_.source->shown("") + ": " + std::to_string(done) + " of " +
+                    std::to_string(all) + " files were copied, which is a defect of spark-stage",
+                "run it again, and report this");
   }
 
   void sort_out(std::vector<Entry*>& small, std::vector<Entry*>& large) {

@@ -55,7 +55,8 @@ bool CopyViewer::is_begun(const Digest& set, std::uint64_t units) const {
          !(*map)->is_published();
 }
 
-bool CopyViewer::begin(const Entries& entries, bool has_source) {
+bool CopyViewer::begin(const Entries& entries, bool has_source, const std::string& why_not) {
+  if (!why_not.empty()) return has_none({Errc::Unsupported, why_not, ""});
   if (entries.front().type != EntryType::Folder) return false;  // staged first
   UnitNumbers numbers;
   first_units_.clear();
@@ -80,16 +81,23 @@ bool CopyViewer::begin(const Entries& entries, bool has_source) {
   if (has_changed) return false;
   std::error_code unknown;
   if (map && !std::filesystem::exists(place_.entries(), unknown))
-    if (const auto written = write_entries(place_.entries(), header, entries); !written)
+    if (const auto written = write_entries(place_.entries(), header, entries); !written) {
       map = fail(written.error());
-  if (!map) error_ = map.error();
-  if (!map) return false;
+      ViewMap::remove(place_);  // it may be in memory, and nobody has seen it
+    }
+  if (!map) return has_none(map.error());
   const auto before = std::exchange(map_, std::move(*map));  // until its confirmations have ended
   // A device that is away may not answer for long: what peers send waits for the publication.
   confirmations_.begin(*map_, has_source);
   const Summary sum = summing.done();
   if (reports_.begun) reports_.begun(sum.bytes, sum.files);
   return true;
+}
+
+bool CopyViewer::has_none(Error why) {
+  error_ = std::move(why);
+  if (reports_.none) reports_.none(error_->message());
+  return false;
 }
 
 UnitRange CopyViewer::units_of(const Entry& entry) const {

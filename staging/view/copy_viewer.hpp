@@ -12,9 +12,10 @@
 
 namespace spark::staging {
 
-// Both are called from any thread, and may be empty.
+// All are called from any thread, and may be empty.
 struct ViewReports {
   std::function<void(Bytes bytes, std::uint64_t files)> begun{};        // readers may begin; totals
+  std::function<void(const std::string& why)> none{};                   // there can be no view
   std::function<void(const std::string& why, bool is_whole)> failed{};  // a file, or the view that there was
 };
 
@@ -26,7 +27,7 @@ class CopyViewer final : public Viewer {
   CopyViewer(ViewPlace place, std::string dataset, std::filesystem::path copy,
              std::function<Result<>()> is_still_so, ViewReports reports);
 
-  bool begin(const Entries& entries, bool has_source) override;
+  bool begin(const Entries& entries, bool has_source, const std::string& why_not) override;
   void kept(const Entry& entry, const UnitRange& units) override;
   void arrived(const Entry& entry, const UnitRange& units) override;
   void withdraw(const Entry& entry, bool has_changed) override;
@@ -49,6 +50,7 @@ class CopyViewer final : public Viewer {
 
   Confirmations confirmations_;  // after the map
 
+  bool has_none(Error why);
   UnitRange units_of(const Entry& entry) const;
   UnitRange part_of(const Entry& entry, const UnitRange& units) const;
   bool is_begun(const Digest& set, std::uint64_t units) const;

@@ -91,21 +91,26 @@ Result<std::unique_ptr<ViewMap>> ViewMap::make(const ViewPlace& place, const Dig
   const std::string making = "making " + printable(path.native());
   if (units > kMostUnits || data.size() >= sizeof(Text))
     return fail(Errc::Unsupported, making + ": the set is too large for a live view");
+  const auto failed = [&](int number) {
+    const auto why = fail_errno(number, making);
+    ::unlink(fresh.c_str());
+    return why;
+  };
   ::unlink(fresh.c_str());
   UniqueFd file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return fail_errno(errno, making);
+  if (!file) return failed(errno);
   const std::size_t bytes = Header::bytes_with(units);
   if (const int full = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); full != 0)
-    return fail_errno(full, making);
+    return failed(full);
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (mapped == MAP_FAILED) return fail_errno(errno, making);
+  if (mapped == MAP_FAILED) return failed(errno);
   std::unique_ptr<ViewMap> made(new ViewMap(std::move(file), mapped, bytes, units));
   Header& header = made->header();
   header.magic = Header::right_magic();
   header.units = units;
   header.set = set;
   put(header.data, data);
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno(errno, making);
+  if (::rename(fresh.c_str(), path.c_str()) != 0) return failed(errno);
   return made;
 }
 

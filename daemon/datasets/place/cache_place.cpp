@@ -56,15 +56,16 @@ Result<> CachePlace::check_idle(const std::string& doing) const {
                 doing + ": job " + std::to_string(last->id()) + " (" + last->verb() + ") is not done yet",
                 "`spark-stage wait --job " + std::to_string(last->id()) +
                     "` waits for it, `spark-stage cancel` ends it");
-  const std::string busy = in_words(cache_.busy());
-  if (!busy.empty())
-    return fail(Errc::Refused, doing + ": " + busy + " is being staged or evicted",
-                "wait until that has ended; `spark-stage jobs` shows who asked for it");
+  // First: the staging of a live dataset goes on although the job that asked for it is done.
   const std::string viewed = in_words(cache_.viewed());
-  if (viewed.empty()) return {};
-  return fail(Errc::Refused,
-              doing + ": programs use the live view of " + viewed + ", or have files of it open still",
-              "wait until they have ended; `spark-stage ls` shows the leases of those that have one");
+  if (!viewed.empty())
+    return fail(Errc::Refused,
+                doing + ": programs use the live view of " + viewed + ", or have files of it open still",
+                "wait until they have ended; `spark-stage ls` shows the leases of those that have one");
+  const std::string busy = in_words(cache_.busy());
+  if (busy.empty()) return {};
+  return fail(Errc::Refused, doing + ": " + busy + " is being staged or evicted",
+              "wait until that has ended; `spark-stage jobs` shows who asked for it");
 }
 
 Result<std::shared_ptr<Job>> CachePlace::move(std::string path, LastCopies last, Asker asker) {

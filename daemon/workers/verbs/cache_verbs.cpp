@@ -172,7 +172,8 @@ json::object staged_to_json(const staging::Staged& staged) {
 // object of `stage --json`; with "reserved" or "blocked_by" if it is not staged. The first progress means
 // that the source is being examined; {"walked", "one_file", "skipped", "outside_links", "warnings"} what
 // the walk found and left out; {"readable", "bytes_total", "files_total"} that a view may begin;
-// {"view_failed": why, "whole"} that a file of it, or all of it, will not come.
+// {"no_view": why} that there can be none; {"view_failed": why, "whole"} that a file of it, or all of it,
+// will not come.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_text(request, "dataset");
@@ -231,8 +232,9 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
     reports.begun = [&progress](Bytes bytes, std::uint64_t files) {
       progress({{"readable", true}, {"bytes_total", bytes}, {"files_total", files}});
     };
+    constexpr std::size_t kLongest = 1000;  // a short line is not mixed with another thread's
+    reports.none = [&progress](const std::string& why) { progress({{"no_view", why.substr(0, kLongest)}}); };
     reports.failed = [&progress](const std::string& why, bool is_whole) {
-      constexpr std::size_t kLongest = 1000;  // a short line is not mixed with another thread's
       progress({{"view_failed", why.substr(0, kLongest)}, {"whole", is_whole}});
     };
     viewer.emplace(staging::view_place(SystemRoot{}, state_dir, staging::view_name(source.dataset, view)),

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "base/result.hpp"
 #include "staging/manifest/manifest.hpp"
@@ -23,9 +24,9 @@ class Viewer {
   virtual ~Viewer() = default;
 
   // The entries as they were walked; the copy has their folders, and nothing is readable yet. The entries
-  // must stay. False: there is no view, and at most published() is called. Without a source a view
-  // goes on and none is begun, since a set's ACLs can't be read.
-  virtual bool begin(const Entries& entries, bool has_source) = 0;
+  // must stay. `why_not`: why there can be no view; else empty. False: there is none, and at most published()
+  // is called. Without a source a view goes on and none is begun, since a set's ACLs can't be read.
+  virtual bool begin(const Entries& entries, bool has_source, const std::string& why_not) = 0;
   // An earlier attempt has left them.
   virtual void kept(const Entry& entry, const UnitRange& units) { arrived(entry, units); }
   // They were hashed, their write has returned, and the source was as walked when all of them had been read.

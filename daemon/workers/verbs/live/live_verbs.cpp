@@ -177,15 +177,14 @@ Result<json::object> end_view_verb(const json::object& request, const ProgressLi
   return json::object{};
 }
 
-// {"cache", "kept": [NUMBER…], "newest": NUMBER} → {"views": [{"folder", "dataset", "view", "demand",
-// "ended"?, "copy"?: where it is published, "failed"?: why nothing more arrives in it}…]}: of an earlier
-// daemon, those of `kept` that another process can answer for. The others are removed, wherever they are
-// mounted: nothing answers for them. Later ones than `newest` are this daemon's.
+// {"cache", "kept": [NUMBER…]} → {"views": [{"folder", "dataset", "view", "demand", "ended"?, "copy"?: where
+// it is published, "failed"?: why nothing more arrives in it}…]}: of an earlier daemon, those of `kept` that
+// another process can answer for. The others are removed, wherever they are mounted: nothing answers for
+// them. This daemon has none yet.
 Result<json::object> find_views_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto here = place_of(request);
   if (!here) return here.take_error();
   const auto kept = get_strings(request, "kept");
-  const auto newest = get_count(request, "newest");
   json::array views;
   std::map<std::filesystem::path, std::vector<std::filesystem::path>> files;  // by name of the view
   for (const std::filesystem::path& folder : {here->map.folder, here->map.maps()}) {
@@ -200,7 +199,6 @@ Result<json::object> find_views_verb(const json::object& request, const Progress
       return fail_errno(error.value(), "reading " + printable(folder.native()));
   }
   for (const auto& [name, paths] : files) {
-    if (number_in(name) > newest) continue;
     const Place place = place_of_name(*get_object(request, "cache"), name);
     const auto map = staging::ViewMap::open(place.map);
     const bool is_kept = std::ranges::find(kept, std::to_string(number_in(name))) != kept.end();

@@ -55,6 +55,29 @@ TEST_F(EarlierDaemon, ItsViewAndItsStagingGoOnAsTheyWereAskedFor) {
   ASSERT_TRUE(has("removed"));
 }
 
+// Two stagings of one dataset would fail the view that its jobs read.
+TEST_F(EarlierDaemon, ARequestThatComesBeforeTheViewIsKnownJoinsItsStaging) {
+  worker.on("find-views",
+            note_request("find-views.log") +
+                "while [ ! -e answer ]; do sleep 0.02; done; echo '{\"result\": {\"views\": [{\"view\": 12, "
+                "\"dataset\": \"imagenet\", \"folder\": \"/live/imagenet\"}]}}'");
+  worker.on("catalog", "printf '%s\\n' '{\"result\": " + without_copy() + "}'");
+  lease(0);
+  begin();
+  const auto plain = stage(), live = stage_now();
+  ASSERT_TRUE(happens("find-views"));
+  context.run_for(Duration(200));
+  EXPECT_EQ(worker.calls("stage"), 0);
+  touch("answer");
+  ASSERT_TRUE(happens("stage"));
+  EXPECT_TRUE(is_noted("stages", "\"view\":12"));
+  ASSERT_TRUE(ends(live));
+  EXPECT_EQ(get_string(dataset_of(live), "path"), "/live/imagenet");
+  touch("go");
+  ASSERT_TRUE(ends(plain));
+  EXPECT_EQ(worker.calls("stage"), 1);
+}
+
 // It was killed when the copy had been published, before it had told anybody.
 TEST_F(EarlierDaemon, ACopyThatItPublishedIsLeasedAndShown) {
   find_view(R"(, "copy": "/c/imagenet/3")");

@@ -44,6 +44,56 @@ TEST_F(LiveSetsTest, ARequestWaitsUntilTheCopyThatBeganAgainHasBeenWalked) {
   EXPECT_EQ(times("ended"), 0) << "the first job has its own still";
 }
 
+TEST_F(LiveSetsTest, AJobsLimitHoldsAsLongAsItHasTheView) {
+  start_empty();
+  const auto slow = stage_now(100);
+  ASSERT_TRUE(ends(slow));
+  const auto quick = stage_now(200);
+  ASSERT_TRUE(ends(quick));
+  EXPECT_TRUE(is_noted("stages", "\"max_rate\":200"));
+  context.run_for(Duration(200));
+  EXPECT_EQ(worker.calls("stage"), 2) << "once for the higher limit";
+  ASSERT_TRUE(datasets->leases().release(*get_string(dataset_of(quick), "lease")));
+  ASSERT_TRUE(happens("stage", 3)) << "the first job's limit";
+  ASSERT_TRUE(datasets->leases().release(*get_string(dataset_of(slow), "lease")));
+  ASSERT_TRUE(has("removed"));
+}
+
+TEST_F(LiveSetsTest, WhyASetCanHaveNoViewIsListedAtOnce) {
+  worker.on("stage", note_request("stages.log") +
+                         "echo '{\"progress\": {\"no_view\": \"a folder has an ACL\"}}'; " +
+                         std::string(kBegun) + "; while [ ! -e go ]; do sleep 0.02; done; " + staged());
+  start_empty();
+  const auto job = stage_now();
+  ASSERT_TRUE(run_until(context, [&] {
+    return get_text(row_of("imagenet"), "reason").find("a folder has an ACL") != std::string::npos;
+  }));
+  EXPECT_TRUE(job->is_running());
+  touch("go");
+  ASSERT_TRUE(ends(job));
+  EXPECT_EQ(get_string(dataset_of(job), "state"), "ready");
+}
+
+// A job that starts now has to know it.
+TEST_F(LiveSetsTest, FilesThatHaveFailedAreToldToTheNextJob) {
+  worker.on("stage",
+            note_request("stages.log") + "echo '{\"progress\": {\"readable\": true}}'; " +
+                std::string(kBegun) +
+                "; echo '{\"progress\": {\"view_failed\": \"b: it has changed\", \"whole\": false}}'; "
+                "while [ ! -e go ]; do sleep 0.02; done; " +
+                staged());
+  start_empty();
+  ASSERT_TRUE(ends(stage_now()));
+  ASSERT_TRUE(run_until(context, [&] {
+    return get_text(row_of("imagenet"), "reason").find("b: it has") != std::string::npos;
+  }));
+  const auto next = stage_now();
+  ASSERT_TRUE(ends(next));
+  const json::object found = dataset_of(next);
+  ASSERT_EQ(get_array(found, "warnings")->size(), 2U);
+  EXPECT_EQ(get_array(found, "warnings")->back().as_string(), "b: it has changed");
+}
+
 TEST_F(LiveSetsTest, AViewOfAnEarlierWalkSaysSo) {
   start_empty();
   const auto first = stage_now(), second = stage_now();

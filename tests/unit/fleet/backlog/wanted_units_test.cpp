@@ -13,7 +13,7 @@ namespace {
 struct Reader final : staging::Viewer {
   std::deque<staging::WantedOfFile> wanted;
 
-  bool begin(const staging::Entries&, bool) override { return true; }
+  bool begin(const staging::Entries&, bool, const std::string&) override { return true; }
   void arrived(const staging::Entry&, const staging::UnitRange&) override {}
   void withdraw(const staging::Entry&, bool) override {}
   void published(const std::filesystem::path&, const std::filesystem::path&) override {}

@@ -34,7 +34,7 @@ struct Reader final : staging::Viewer {
   std::chrono::steady_clock::time_point asked_at{};
   bool has_arrived = false, came_alone = false;
 
-  bool begin(const staging::Entries& all, bool) override {
+  bool begin(const staging::Entries& all, bool, const std::string&) override {
     entries = &all;
     return true;
   }

@@ -13,6 +13,7 @@ class ViewCopyTest : public ViewTest {
   CopyHooks hooks_;
   CopyOptions options_;
   std::function<Result<>()> is_still_so_;
+  std::string no_view_;           // why there is none
   std::unique_ptr<ViewMap> map_;  // as the view's process has it
   std::optional<ViewTree> tree_;
   std::optional<ViewReader> reader_;
@@ -27,8 +28,9 @@ class ViewCopyTest : public ViewTest {
   }
 
   Result<CopyReport> copy_now() {
-    CopyViewer viewer(place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_,
-                      {[this](Bytes, std::uint64_t) { begun(); }});
+    CopyViewer viewer(
+        place_, "faces", folder_ / ".copy.spark-partial/data", is_still_so_,
+        {[this](Bytes, std::uint64_t) { begun(); }, [this](const std::string& why) { no_view_ = why; }});
     options_.viewer = &viewer;
     auto report = copy_with(hooks_, source_, copy_, options_, kQuiet, stop_);
     if (report) viewer.published(copy_, folder_ / ".copy.spark-manifest");
