@@ -121,10 +121,9 @@ std::string to_text(const Manifest& manifest) {
 Result<Manifest> parse_manifest(std::string_view text) {
   auto reader = ManifestReader::of(text);
   if (!reader) return reader.take_error();
-  Manifest manifest{reader->header(), {}};
-  while (auto entry = reader->next()) manifest.entries.push_back(std::move(*entry));
-  if (auto whole = reader->error(); !whole) return whole.take_error();
-  return manifest;
+  auto entries = entries_of(*reader);
+  if (!entries) return entries.take_error();
+  return Manifest{reader->header(), std::move(*entries)};
 }
 
 Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest, Readers readers) {
