@@ -208,11 +208,10 @@ class DiskCache final : public Cache {
     const auto rows = store_->ready_generations(dataset);
     if (!rows) return rows.take_error();
     if (!is_there && rows->empty()) return not_staged("evicting", dataset);
-    const StopFlag never{false};
-    auto looked = look_before_deleting(*store_, *rows, never);
+    auto looked = look_before_deleting(*store_, *rows, kNeverStopped);
     for (int again = 0; again < kMoreLooks && looked && looked->passes; ++again) {
       std::this_thread::sleep_for(kBetweenLooks);
-      looked = look_before_deleting(*store_, *rows, never);
+      looked = look_before_deleting(*store_, *rows, kNeverStopped);
     }
     if (!looked) return fail_with(std::move(looked.error()), doing);
     if (!looked->obstacle.empty()) {

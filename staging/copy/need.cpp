@@ -34,10 +34,9 @@ Footprint shared_of(const Entries& entries, const Resumed& resumed, Bytes block)
 }
 
 Footprint footprint_of_partial(const std::filesystem::path& folder) {
-  const StopFlag never{false};
   const auto tree = open_tree(folder / "data");
   if (!tree) return {};
-  const auto sum = footprints_of({&*tree, 1}, never);
+  const auto sum = footprints_of({&*tree, 1}, kNeverStopped);
   return sum ? sum->front() : Footprint{};
 }
 

@@ -19,8 +19,6 @@
 namespace spark::staging {
 namespace {
 
-const StopFlag kNeverStopped{false};
-
 // An NFS client may know a name that another host has replaced or deleted meanwhile; the second call asks the
 // server.
 Result<ManifestReader> open_manifest(const std::filesystem::path& path) {
