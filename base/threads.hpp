@@ -18,6 +18,7 @@ namespace spark {
 
 // Set from another thread or a signal handler: the code that checks it stops at its next check.
 using StopFlag = std::atomic<bool>;
+inline const StopFlag kNeverStopped{false};
 
 // Runs work(0) … work(threads - 1), each once: work(0) on the caller's thread, the others beside it. Where
 // the system allows no more threads, the rest is not run at all; `work` takes tasks from a common stock until

@@ -11,9 +11,6 @@
 
 namespace spark::workers {
 
-// The daemon ends a worker by killing it, and the copy's journal allows for that.
-inline const StopFlag kNeverStopped{false};
-
 json::object to_json(Change change);
 Change change_from_json(const json::object& object);
 

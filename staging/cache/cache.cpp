@@ -208,11 +208,10 @@ class DiskCache final : public Cache {
     const auto rows = store_->ready_generations(dataset);
     if (!rows) return rows.take_error();
     if (!is_there && rows->empty()) return not_staged("evicting", dataset);
-    const StopFlag never{false};
-    auto looked = look_before_deleting(*store_, *rows, never);
+    auto looked = look_before_deleting(*store_, *rows, kNeverStopped);
     for (int again = 0; again < kMoreLooks && looked && looked->passes; ++again) {
       std::this_thread::sleep_for(kBetweenLooks);
-      looked = look_before_deleting(*store_, *rows, never);
+      looked = look_before_deleting(*store_, *rows, kNeverStopped);
     }
     if (!looked) return fail_with(std::move(looked.error()), doing);
     if (!looked->obstacle.empty()) {
@@ -233,25 +232,14 @@ class DiskCache final : public Cache {
 
   DatasetRow row_of(const GenerationRow& from) {
     DatasetRow row;
+    static_cast<CopyFacts&>(row) = from;
     row.name = from.dataset;
     ForJobs jobs = for_jobs(store_->folder(), from);
     row.path = std::move(jobs.path);
     row.model = std::move(jobs.model);
-    row.bytes = from.bytes;
-    row.files = from.files;
-    row.generation = from.generation;
-    row.hash = from.hash;
-    row.damage = from.damage;
     if (from.damage.empty() && from.is_suspect)
       row.damage = "another copy of it was damaged, and this one was not read back since";
-    row.is_doubtful = from.is_doubtful;
     row.is_evicting = from.state == GenerationState::Evicting;
-    row.source_generation = from.source_generation;
-    row.definition = from.definition;
-    row.staged_at = from.staged_at;
-    row.last_used = from.last_used;
-    row.scrubbed_at = from.scrubbed_at;
-    row.from = from.from;
     row.good_at = std::max(from.good_at, from.scrubbed_at.value_or(from.good_at));
     return row;
   }

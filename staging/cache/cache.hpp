@@ -117,26 +117,13 @@ struct Staged {
   std::vector<std::string> blocked_by{};
 };
 
-// The newest generation of a dataset.
-struct DatasetRow {
+// The newest generation of a dataset. `good_at`: when the file checked least recently was written or last
+// read back. A damaged copy is not served, but staged again.
+struct DatasetRow : CopyFacts {
   std::string name;
   std::filesystem::path path;  // for jobs
-  Bytes bytes = 0;
-  std::uint64_t files = 0;
-  std::uint64_t generation = 0;
-  std::string hash;
-  // Found by a verification; empty means none. A damaged copy is not served, but staged again.
-  std::string damage;
-  bool is_doubtful = false;             // the source was being written during the copy
-  std::uint64_t source_generation = 0;  // the copy was last found equal to this one; see Source::generation
-  std::string definition;               // see Source
   std::optional<ModelInCache> model;
-  WallTime staged_at, last_used;
-  WallTime good_at;  // when the file checked least recently was written or last read back
-  // When the whole copy was last read back and compared; none means never.
-  std::optional<WallTime> scrubbed_at;
-  std::optional<BytesFrom> from;  // the sources of its content; none means unknown
-  bool is_evicting = false;       // not served; parts of it could not be deleted yet
+  bool is_evicting = false;  // not served; parts of it could not be deleted yet
   // The part of the dataset that could not be recovered or deleted; empty means none. If the row has no
   // generation, nothing else is known.
   std::string trouble;

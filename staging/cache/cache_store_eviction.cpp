@@ -32,7 +32,6 @@ bool is_whole(const CacheFolder& folder, const GenerationRow& row) {
 
 // What can't be read is no obstacle: the caller looked before.
 bool is_any_open(const CacheFolder& folder, const Rows& rows) {
-  const StopFlag never{false};
   std::vector<Tree> trees;
   for (const GenerationRow& row : rows) {
     if (!is_whole(folder, row)) continue;
@@ -40,7 +39,7 @@ bool is_any_open(const CacheFolder& folder, const Rows& rows) {
     if (!tree) tree = open_tree(aside(folder, row));
     if (tree) trees.push_back(std::move(*tree));
   }
-  const auto looked = look_before_deleting(trees, never);
+  const auto looked = look_before_deleting(trees, kNeverStopped);
   return looked && looked->passes;
 }
 
@@ -119,9 +118,8 @@ Result<> CacheStore::put_back(Rows rows) {
 Result<> CacheStore::delete_aside(const GenerationRow& row) {
   const std::string key = folder_name(row.dataset);
   if (auto deleted = folder_.delete_trashed(key, row.generation); !deleted) {
-    const StopFlag never{false};
     const auto tree = open_tree(folder_.trashed(key, row.generation));
-    const auto rest = tree ? footprints_of({&*tree, 1}, never) : fail(tree.error());
+    const auto rest = tree ? footprints_of({&*tree, 1}, kNeverStopped) : fail(tree.error());
     const Bytes left = rest ? rest->front().bytes : row.allocated;
     if (auto set = catalog_->set_allocated(row.dataset, row.generation, left); !set) return set;
     return fail_with(std::move(deleted.error()), "deleting the evicted " + printable(row.dataset));

@@ -136,14 +136,13 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
 
 Result<std::map<std::uint64_t, Bytes>> count_each(CacheFolder& folder, const std::string& dataset,
                                                   const std::set<std::uint64_t>& generations) {
-  const StopFlag never{false};
   std::vector<Tree> trees;
   for (const std::uint64_t generation : generations) {
     auto tree = open_tree(folder.place(dataset, generation).path());
     if (!tree) return tree.take_error();
     trees.push_back(std::move(*tree));
   }
-  const auto counted = footprints_of(trees, never);
+  const auto counted = footprints_of(trees, kNeverStopped);
   if (!counted) return counted.take_error();
   std::map<std::uint64_t, Bytes> each;
   auto one = counted->begin();

@@ -224,7 +224,6 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     header.definition = source.definition;
     header.is_doubtful = source.is_doubtful;
     if (model_) header.model = to_text(*model_);
-    return Result<>();
   };
   if (!ref_.empty())
     ends.correct = [&](const Tree& copy, Entries& entries) {
@@ -246,10 +245,10 @@ Result<Staged> Stager::copy(const Source& source, const Tree& tree, Walked walke
     generation = *published;
     return {};
   };
-  PipelineJob job{&tree,        std::move(walked),
-                  &area,        earlier == nullptr ? std::nullopt : contents_of(*earlier),
-                  &options,     &stop_,
-                  store_.now(), hooks_.before_read};
+  CopyJob job{&tree,        std::move(walked),
+              &area,        earlier == nullptr ? std::nullopt : contents_of(*earlier),
+              &options,     &stop_,
+              store_.now(), hooks_.before_read};
   auto report = copy_walked(std::move(job), ends, monitor_);
   if (!room) return report.take_error();
   if (!room->blocked_by.empty()) return blocked(source, std::move(room->blocked_by));

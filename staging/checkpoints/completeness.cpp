@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/checkpoints/distcp.hpp"
+#include "staging/checkpoints/name_parts.hpp"
 #include "staging/files/times.hpp"
 #include "staging/models/structure.hpp"
 
@@ -22,6 +23,7 @@ namespace spark::staging {
 namespace {
 
 namespace fs = std::filesystem;
+using name_parts::begins_with_any, name_parts::ends_with_any;
 
 constexpr std::size_t kMostOfAnIndex = 64 << 20;  // bytes
 
@@ -108,24 +110,19 @@ Incomplete why_not_dcp(const fs::path& checkpoint) {
 // The Trainer writes weights and optimizer, each with all ranks' parts, before trainer_state.json. Older
 // versions write rng_state*.pth after it, and callbacks add files of any other name.
 bool is_before_trainer_state(const fs::path& file) {
-  constexpr std::array<std::string_view, 4> kBegins = {"model", "pytorch_model", "adapter_model",
-                                                       "optimizer"};
-  constexpr std::array<std::string_view, 3> kEnds = {".safetensors", ".bin", ".pt"};
   const std::string name = file.filename();
-  if (name.ends_with(".distcp") || name.ends_with("_states.pt")) return true;
-  return std::ranges::any_of(kBegins, [&](auto begin) { return name.starts_with(begin); }) &&
-         std::ranges::any_of(kEnds, [&](auto end) { return name.ends_with(end); });
+  if (ends_with_any(name, {".distcp", "_states.pt"})) return true;
+  return begins_with_any(name, {"model", "pytorch_model", "adapter_model", "optimizer"}) &&
+         ends_with_any(name, {".safetensors", ".bin", ".pt"});
 }
 
 // Everything that the Trainer writes beside the weights of a model (transformers, trainer.py).
 bool is_weights(const fs::path& file) {
   const std::string name = file.filename();
-  if (name.ends_with(".safetensors") || name.ends_with(".distcp") || name.ends_with("_states.pt"))
-    return true;
-  constexpr std::array<std::string_view, 6> kOthers = {"training_args", "optimizer", "scheduler",
-                                                       "scaler",        "rng_state", "tokenizer"};
-  const bool is_other = std::ranges::any_of(kOthers, [&](auto other) { return name.starts_with(other); });
-  return !is_other && (name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth"));
+  if (ends_with_any(name, {".safetensors", ".distcp", "_states.pt"})) return true;
+  return !begins_with_any(name,
+                          {"training_args", "optimizer", "scheduler", "scaler", "rng_state", "tokenizer"}) &&
+         ends_with_any(name, {".bin", ".pt", ".pth"});
 }
 
 // A deletion that was interrupted may leave the state alone.

@@ -1,4 +1,4 @@
-// The parts of a checkpoint's name: for checkpoint_name.cpp and checkpoint_step.cpp.
+// The parts of a name in a job's folder: for this folder's files.
 #pragma once
 
 #include <algorithm>

@@ -223,13 +223,9 @@ class Copy {
     ends.name = [&](ManifestHeader& header) {
       header.source = source.root();
       header.file_system = source.file_system;
-      return Result<>();
     };
     const bool has_previous = previous.has_value();
-    ends.found_damage = [this, has_previous] {
-      is_taken_over_damage_ = has_previous;
-      return Result<>();
-    };
+    ends.found_damage = [this, has_previous] { is_taken_over_damage_ = has_previous; };
     const QuietSource quiet = options_.needs_quiet_source ? QuietSource(walked.entries) : QuietSource();
     ends.publish = [&](const Sealed& sealed, Bytes /*not_copied*/) {
       if (auto same = quiet.check(source, options_.exclude, options_.links, stop_); !same) return same;
@@ -238,14 +234,14 @@ class Copy {
                                                                          : Replacing::AtOnce;
       return publish(destination, area, sealed.root, hooks_.step, replacing);
     };
-    PipelineJob job{&source,
-                    std::move(walked),
-                    &area,
-                    std::move(previous),
-                    &options_,
-                    &stop_,
-                    SystemClock().wall(),
-                    hooks_.before_read};
+    CopyJob job{&source,
+                std::move(walked),
+                &area,
+                std::move(previous),
+                &options_,
+                &stop_,
+                SystemClock().wall(),
+                hooks_.before_read};
     return copy_walked(std::move(job), ends, monitor_);
   }
 };

@@ -43,8 +43,9 @@ bool syncs_as_a_whole(int fd) {
 
 class Fill {
  public:
-  Fill(FillJob job, Monitor& monitor)
+  Fill(CopyJob job, Resumed resumed, Monitor& monitor)
       : job_(std::move(job)),
+        resumed_(std::move(resumed)),
         entries_(job_.walked.entries),
         monitor_(monitor),
         throttle_(job_.options->rate.most) {
@@ -67,7 +68,8 @@ class Fill {
   }
 
  private:
-  FillJob job_;
+  CopyJob job_;
+  Resumed resumed_;
   Entries& entries_;
   Monitor& monitor_;
   Tree copy_;
@@ -91,7 +93,7 @@ class Fill {
     date_entries();
     if (job_.area->before_change) job_.area->before_change();
     // Only files proven by the journal may stay, and the journal must not prove files that are written again.
-    if (auto pruned = prune(*job_.area, entries_, job_.resumed); !pruned) return pruned;
+    if (auto pruned = prune(*job_.area, entries_, resumed_); !pruned) return pruned;
     auto journal = Journal::start(
         job_.area->journal(), [this](const JournalSink& sink) { write_kept(sink); }, copy_.folder.get(),
         end_);
@@ -102,7 +104,7 @@ class Fill {
 
     Result<> done = make_folders(copy_, entries_);
     if (done) done = begin_view();
-    if (done) done = take_unchanged(context_, job_.previous, entries_, job_.resumed);
+    if (done) done = take_unchanged(context_, job_.previous, entries_, resumed_);
     if (done) show_kept();
     if (done) done = copy_files();
     if (done) done = left_out_.check();
@@ -120,7 +122,7 @@ class Fill {
   void date_entries() {
     const auto now = std::chrono::duration_cast<std::chrono::seconds>(job_.now.time_since_epoch()).count();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      const bool is_written_now = !job_.resumed.finished[i] && !job_.resumed.unchanged[i];
+      const bool is_written_now = !resumed_.finished[i] && !resumed_.unchanged[i];
       if (!is_content(entries_[i]) || !is_written_now || entries_[i].good_at != 0) continue;
       entries_[i].good_at = static_cast<std::uint32_t>(now);
     }
@@ -175,11 +177,11 @@ class Fill {
   void show_kept() const {
     if (context_.viewer == nullptr) return;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (is_content(entries_[i]) && (job_.resumed.finished[i] || job_.resumed.unchanged[i]))
+      if (is_content(entries_[i]) && (resumed_.finished[i] || resumed_.unchanged[i]))
         context_.viewer->kept(entries_[i], {0, unit_count(entries_[i].size)});
     }
     if (context_.has_source) return;
-    for (const auto& [index, pieces] : job_.resumed.begun) {
+    for (const auto& [index, pieces] : resumed_.begun) {
       const Entry& entry = entries_[index];
       for (std::uint64_t piece = 0; piece < pieces.size(); ++piece)
         if (pieces[piece]) context_.viewer->kept(entry, units_of_piece(entry.size, piece));
@@ -188,9 +190,9 @@ class Fill {
 
   void write_kept(const JournalSink& sink) const {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (job_.resumed.finished[i]) sink({JournalLine::Kind::Finished, entries_[i], 0, {}});
+      if (resumed_.finished[i]) sink({JournalLine::Kind::Finished, entries_[i], 0, {}});
     }
-    for (const auto& [index, pieces] : job_.resumed.begun) {
+    for (const auto& [index, pieces] : resumed_.begun) {
       sink({JournalLine::Kind::Started, entries_[index], 0, {}});
       for (std::uint64_t piece = 0; piece < pieces.size(); ++piece) {
         if (pieces[piece]) sink({JournalLine::Kind::Piece, entries_[index], piece, *pieces[piece]});
@@ -202,14 +204,14 @@ class Fill {
     std::vector<Entry*> small, large;
     sort_out(small, large);
     if (job_.options->exchange != nullptr && !context_.shares_blocks) {
-      ExchangeJob job{context_, entries_, job_.resumed, small, large, job_.options->io};
+      ExchangeJob job{context_, entries_, resumed_, small, large, job_.options->io};
       if (auto exchanged = job_.options->exchange->copy(job); !exchanged) return exchanged;
     }
     if (!context_.has_source && !(small.empty() && large.empty()))
       return fail(Errc::Unavailable, "its source is away, and peers do not send all of it",
                   "files with extended attributes or ACLs are not sent");
     return staging::copy_files(context_,
-                               {*job_.options, job_.resumed, entries_, std::move(small), std::move(large)});
+                               {*job_.options, resumed_, entries_, std::move(small), std::move(large)});
   }
 
   // Each file is counted once, when all of it is written or was found to be there. An entry's hash proves less:
@@ -230,16 +232,16 @@ class Fill {
       if (!is_content(entry)) continue;
       ++counters.files_total;
       counters.bytes_total += entry.size;
-      if (job_.resumed.finished[i] || job_.resumed.unchanged[i]) {
+      if (resumed_.finished[i] || resumed_.unchanged[i]) {
         ++counters.files_done;
         ++counters.files_resumed;
-        if (job_.resumed.unchanged[i]) filled_.unchanged_bytes += entry.size;
+        if (resumed_.unchanged[i]) filled_.unchanged_bytes += entry.size;
       } else {
         (is_small(entry) && !context_.shares_blocks ? small : large).push_back(&entry);
       }
     }
-    counters.bytes_done = counters.bytes_resumed = job_.resumed.bytes + filled_.unchanged_bytes;
-    filled_.resumed_bytes = job_.resumed.bytes;
+    counters.bytes_done = counters.bytes_resumed = resumed_.bytes + filled_.unchanged_bytes;
+    filled_.resumed_bytes = resumed_.bytes;
     if (job_.options->rate.finish_by)
       throttle_.finish_by(*job_.options->rate.finish_by, counters.bytes_total - counters.bytes_done);
   }
@@ -300,8 +302,8 @@ class Fill {
 
 }  // namespace
 
-Result<Filled> fill(FillJob job, Monitor& monitor) {
-  return Fill(std::move(job), monitor).go();
+Result<Filled> fill(CopyJob job, Resumed resumed, Monitor& monitor) {
+  return Fill(std::move(job), std::move(resumed), monitor).go();
 }
 
 CopyReport report_of(const Summary& summary, const Monitor& monitor) {

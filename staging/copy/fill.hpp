@@ -23,11 +23,10 @@ struct Filled {
   std::vector<std::string> warnings;
 };
 
-struct FillJob {
+struct CopyJob {
   const Tree* source = nullptr;
   Walked walked;
-  const PartialArea* area = nullptr;
-  Resumed resumed;                   // see resume()
+  PartialArea* area = nullptr;
   std::optional<Previous> previous;  // of the same dataset: unchanged files are taken over from it
   const CopyOptions* options = nullptr;
   const StopFlag* stop = nullptr;
@@ -36,8 +35,8 @@ struct FillJob {
 };
 
 // The caller checks the space first: see check_space. After an error, finished files stay for the next
-// attempt.
-Result<Filled> fill(FillJob job, Monitor& monitor);
+// attempt. `resumed`: see resume().
+Result<Filled> fill(CopyJob job, Resumed resumed, Monitor& monitor);
 
 // A run's report about a copy, published or served.
 CopyReport report_of(const Summary& summary, const Monitor& monitor);

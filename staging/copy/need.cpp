@@ -34,10 +34,13 @@ Footprint shared_of(const Entries& entries, const Resumed& resumed, Bytes block)
 }
 
 Footprint footprint_of_partial(const std::filesystem::path& folder) {
-  const StopFlag never{false};
-  const auto tree = open_tree(folder / "data");
+  return footprint_of(folder / "data");
+}
+
+Footprint footprint_of(const std::filesystem::path& path) {
+  const auto tree = open_tree(path);
   if (!tree) return {};
-  const auto sum = footprints_of({&*tree, 1}, never);
+  const auto sum = footprints_of({&*tree, 1}, kNeverStopped);
   return sum ? sum->front() : Footprint{};
 }
 

@@ -7,7 +7,7 @@
 
 namespace spark::staging {
 
-Result<CopyReport> copy_walked(PipelineJob job, const PipelineEnds& ends, Monitor& monitor) {
+Result<CopyReport> copy_walked(CopyJob job, const PipelineEnds& ends, Monitor& monitor) {
   const CopyOptions& options = *job.options;
   PartialArea& area = *job.area;
   if (options.sha256) {
@@ -18,36 +18,26 @@ Result<CopyReport> copy_walked(PipelineJob job, const PipelineEnds& ends, Monito
   if (auto room = ends.make_room(job.walked.entries, resumed); !room) return room.take_error();
 
   const WalkNotes notes = job.walked;
-  FillJob filling{job.source,
-                  std::move(job.walked),
-                  job.area,
-                  std::move(resumed),
-                  std::move(job.previous),
-                  job.options,
-                  job.stop,
-                  job.now,
-                  std::move(job.before_read)};
-  auto filled = fill(std::move(filling), monitor);
+  const StopFlag& stop = *job.stop;
+  auto filled = fill(std::move(job), std::move(resumed), monitor);
   if (!filled) return filled.take_error();
   if (ends.correct) {
     const auto copy = open_tree(area.data());
     auto right = copy ? ends.correct(*copy, filled->manifest.entries) : fail(copy.error());
     if (!right) return right.take_error();
   }
-  if (auto named = ends.name(filled->manifest); !named) return named.take_error();
+  ends.name(filled->manifest);
   const auto sealed =
       monitor.during(CopyPhase::Publishing, [&] { return seal(area, std::move(filled->manifest)); });
   if (!sealed) return sealed.take_error();
   // Digests that differ would be blamed on the source: first, what was taken over has to be as it was copied.
   if (options.verify || (options.sha256 && filled->resumed_bytes + filled->unchanged_bytes > 0)) {
-    auto same = verify_partial(area, options, monitor, *job.stop);
-    const bool is_damaged = !same && is_damage(same.error());
-    if (auto noted = is_damaged && ends.found_damage ? ends.found_damage() : Result<>(); !noted)
-      same.error().what += "; this was not recorded: " + noted.error().what;
+    auto same = verify_partial(area, options, monitor, stop);
+    if (!same && is_damage(same.error()) && ends.found_damage) ends.found_damage();
     if (!same) return same.take_error();
   }
   Result<std::uint64_t> checked = 0;
-  if (options.sha256) checked = check_digests(area.data(), area.manifest(), options, monitor, *job.stop);
+  if (options.sha256) checked = check_digests(area.data(), area.manifest(), options, monitor, stop);
   if (!checked) return checked.take_error();
   if (auto right = ends.check_content ? ends.check_content() : Result<>(); !right) return right.take_error();
   const Bytes not_copied = filled->resumed_bytes + filled->unchanged_bytes;

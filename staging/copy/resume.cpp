@@ -115,11 +115,4 @@ Resumed resume(const PartialArea& area, Entries& entries) {
   return nothing_for(entries);
 }
 
-std::size_t index_of(const Entries& entries, std::string_view path) {
-  const auto found = std::ranges::lower_bound(
-      entries, path, {}, [](const Entry& entry) -> std::string_view { return entry.path; });
-  if (found == entries.end() || found->path != path) return entries.size();
-  return static_cast<std::size_t>(found - entries.begin());
-}
-
 }  // namespace spark::staging

@@ -24,7 +24,4 @@ struct Resumed {
 // get their hashes.
 Resumed resume(const PartialArea& area, Entries& entries);
 
-// The entry with that path; `entries.size()` if there is none.
-std::size_t index_of(const Entries& entries, std::string_view path);
-
 }  // namespace spark::staging

@@ -81,8 +81,7 @@ class Probe {
   }
 
   bool is_last_name(const struct statx& info) {
-    const FileId file(std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor, info.stx_ino);
-    return --names_left_.emplace(file, info.stx_nlink).first->second == 0;
+    return --names_left_.emplace(file_id(info), info.stx_nlink).first->second == 0;
   }
 };
 

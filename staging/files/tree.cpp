@@ -19,10 +19,9 @@ namespace {
 
 constexpr std::uint64_t kStayOnMount = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
 
-UniqueFd openat2(int folder, const std::string& path, int flags, unsigned mode, std::uint64_t resolve) {
+UniqueFd openat2(int folder, const std::string& path, int flags, std::uint64_t resolve) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_CLOEXEC);
-  how.mode = (flags & O_CREAT) != 0 ? mode : 0;
   how.resolve = resolve;
   int fd = -1;
   do {
@@ -33,7 +32,7 @@ UniqueFd openat2(int folder, const std::string& path, int flags, unsigned mode, 
 
 // One component at a time: for paths longer than PATH_MAX, and if there is no openat2 (qemu-user, old seccomp
 // filters).
-UniqueFd open_by_steps(int folder, const std::string& path, int flags, unsigned mode) {
+UniqueFd open_by_steps(int folder, const std::string& path, int flags) {
   UniqueFd at;
   const std::vector<std::string> parts = split(path, '/');
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -44,19 +43,19 @@ UniqueFd open_by_steps(int folder, const std::string& path, int flags, unsigned 
     const bool is_last = i + 1 == parts.size();
     const int step_flags = is_last ? flags : O_PATH | O_DIRECTORY;
     const int from = at ? at.get() : folder;
-    UniqueFd next(::openat(from, parts[i].c_str(), step_flags | O_NOFOLLOW | O_CLOEXEC, mode));
+    UniqueFd next(::openat(from, parts[i].c_str(), step_flags | O_NOFOLLOW | O_CLOEXEC));
     if (!next) return {};
     at = std::move(next);
   }
   return at;
 }
 
-UniqueFd open_below(int folder, const std::string& path, int flags, unsigned mode) {
+UniqueFd open_below(int folder, const std::string& path, int flags) {
   if (path.size() < PATH_MAX) {
-    UniqueFd fd = openat2(folder, path, flags, mode, kStayOnMount | RESOLVE_NO_SYMLINKS);
+    UniqueFd fd = openat2(folder, path, flags, kStayOnMount | RESOLVE_NO_SYMLINKS);
     if (fd || errno != ENOSYS) return fd;
   }
-  return open_by_steps(folder, path, flags, mode);
+  return open_by_steps(folder, path, flags);
 }
 
 // The folder and name to open an entry with.
@@ -179,21 +178,21 @@ Result<Tree> tree_in(const std::filesystem::path& folder, const std::string& nam
                  name);
 }
 
-UniqueFd open_beneath(const Tree& tree, std::string_view path, int flags, unsigned mode) {
+UniqueFd open_beneath(const Tree& tree, std::string_view path, int flags) {
   const Place place = place_of(tree, path);
-  return open_below(place.folder, place.path, flags, mode);
+  return open_below(place.folder, place.path, flags);
 }
 
 Parent open_parent(const Tree& tree, std::string_view path) {
   const auto [folder, whole] = place_of(tree, path);
   const std::size_t slash = whole.rfind('/');
   const std::string above = slash == std::string::npos ? "." : whole.substr(0, slash);
-  return {open_below(folder, above, O_RDONLY | O_DIRECTORY, 0),
+  return {open_below(folder, above, O_RDONLY | O_DIRECTORY),
           slash == std::string::npos ? whole : whole.substr(slash + 1)};
 }
 
 Followed follow_beneath(int folder, const std::string& folder_path, const std::string& path) {
-  UniqueFd fd = openat2(folder, path, O_PATH, 0, kStayOnMount);
+  UniqueFd fd = openat2(folder, path, O_PATH, kStayOnMount);
   if (!fd) return {};
   std::error_code error;
   const std::filesystem::path real =

@@ -74,7 +74,7 @@ Result<Tree> open_tree(const std::filesystem::path& path, RootLink link = RootLi
 Result<Tree> tree_in(const std::filesystem::path& folder, const std::string& name);
 
 // Opens the entry. On failure errno has the reason: ELOOP for a symlink, EXDEV for a mount point in between.
-UniqueFd open_beneath(const Tree& tree, std::string_view path, int flags, unsigned mode = 0);
+UniqueFd open_beneath(const Tree& tree, std::string_view path, int flags);
 
 // The folder that holds the entry, and its name there.
 struct Parent {

@@ -16,14 +16,6 @@ namespace {
 constexpr std::array<std::pair<EntryType, std::string_view>, 3> kTypes = {
     {{EntryType::File, "file"}, {EntryType::Folder, "folder"}, {EntryType::Symlink, "symlink"}}};
 
-// Relative, without empty, "." or ".." components, so that it names an object below the root.
-bool is_safe_path(std::string_view path) {
-  if (path.empty()) return true;
-  if (path.find('\0') != std::string_view::npos) return false;
-  return std::ranges::none_of(
-      split(path, '/'), [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
-}
-
 std::optional<std::string> get_name(const json::object& object, std::string_view key) {
   const auto text = get_string(object, key);
   if (!text) return std::string();

@@ -16,13 +16,6 @@
 namespace spark::staging {
 namespace {
 
-template <class AnyEntries>
-auto* find_in(AnyEntries& entries, std::string_view path) {
-  const auto found =
-      std::ranges::lower_bound(entries, path, {}, [](const Entry& one) { return one.path.view(); });
-  return found != entries.end() && found->path.view() == path ? &*found : nullptr;
-}
-
 Bytes disk_bytes(const Entry& entry, Bytes block) {
   if (entry.type == EntryType::Folder) return std::max(block, rounded_up(entry.allocated, block));
   return entry.type == EntryType::File ? rounded_up(entry.allocated, block) : 0;
@@ -62,12 +55,21 @@ bool is_content_of_copy(const Entry& entry) {
   return is_content(entry) || entry.is_apart;
 }
 
+std::size_t index_of(const Entries& entries, std::string_view path) {
+  const auto found =
+      std::ranges::lower_bound(entries, path, {}, [](const Entry& one) { return one.path.view(); });
+  const bool is_there = found != entries.end() && found->path.view() == path;
+  return is_there ? static_cast<std::size_t>(found - entries.begin()) : entries.size();
+}
+
 Entry* find_entry(Entries& entries, std::string_view path) {
-  return find_in(entries, path);
+  const std::size_t index = index_of(entries, path);
+  return index == entries.size() ? nullptr : &entries[index];
 }
 
 const Entry* find_entry(const Entries& entries, std::string_view path) {
-  return find_in(entries, path);
+  const std::size_t index = index_of(entries, path);
+  return index == entries.size() ? nullptr : &entries[index];
 }
 
 bool is_same_source(const Entry& then, const Entry& now) {
@@ -121,10 +123,9 @@ std::string to_text(const Manifest& manifest) {
 Result<Manifest> parse_manifest(std::string_view text) {
   auto reader = ManifestReader::of(text);
   if (!reader) return reader.take_error();
-  Manifest manifest{reader->header(), {}};
-  while (auto entry = reader->next()) manifest.entries.push_back(std::move(*entry));
-  if (auto whole = reader->error(); !whole) return whole.take_error();
-  return manifest;
+  auto entries = entries_of(*reader);
+  if (!entries) return entries.take_error();
+  return Manifest{reader->header(), std::move(*entries)};
 }
 
 Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest, Readers readers) {

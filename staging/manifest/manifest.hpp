@@ -45,7 +45,8 @@ struct Entry {
 // Grows without moving existing entries, and without reserving as much memory again.
 using Entries = std::deque<Entry>;
 
-// The entry of that path; none: nullptr. The entries are in the order of their paths.
+// The entry of that path; none: nullptr, or `entries.size()`. The entries are in the order of their paths.
+std::size_t index_of(const Entries& entries, std::string_view path);
 Entry* find_entry(Entries& entries, std::string_view path);
 const Entry* find_entry(const Entries& entries, std::string_view path);
 

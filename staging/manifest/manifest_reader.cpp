@@ -130,6 +130,18 @@ Result<> ManifestReader::rewind() {
   return start();
 }
 
+Result<Entries> entries_of(const std::filesystem::path& manifest) {
+  auto reader = ManifestReader::open(manifest);
+  return reader ? entries_of(*reader) : reader.take_error();
+}
+
+Result<Entries> entries_of(ManifestReader& manifest) {
+  Entries entries;
+  while (auto entry = manifest.next()) entries.push_back(std::move(*entry));
+  if (auto whole = manifest.error(); !whole) return whole.take_error();
+  return entries;
+}
+
 Result<Summary> summary_of(ManifestReader& manifest, Bytes block) {
   Summing summing(block);
   while (const auto entry = manifest.next()) summing.add(*entry);

@@ -39,7 +39,10 @@ class ManifestReader {
   Result<> start();
 };
 
-// Of the remaining entries.
+// All in memory.
+Result<Entries> entries_of(const std::filesystem::path& manifest);
+// The remaining ones.
+Result<Entries> entries_of(ManifestReader& manifest);
 Result<Summary> summary_of(ManifestReader& manifest, Bytes block = kSmallestBlock);
 
 // Whether a walk of the source equals the source that the manifest was copied from. The manifest must be at

@@ -1,5 +1,8 @@
 #include "staging/manifest/names.hpp"
 
+#include <algorithm>
+
+#include "base/text.hpp"
 #include "staging/manifest/hash.hpp"
 
 namespace spark::staging {
@@ -67,6 +70,13 @@ std::optional<std::string> decode_name(std::string_view text) {
     i += 2;
   }
   return raw;
+}
+
+bool is_safe_path(std::string_view path) {
+  if (path.empty()) return true;
+  if (path.find('\0') != std::string_view::npos) return false;
+  return std::ranges::none_of(
+      split(path, '/'), [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
 }
 
 std::string folder_name(std::string_view dataset) {

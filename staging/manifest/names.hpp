@@ -12,6 +12,9 @@ namespace spark::staging {
 std::string encode_name(std::string_view raw);
 std::optional<std::string> decode_name(std::string_view text);
 
+// Relative, without empty, "." or ".." components, so that it names an object below the root; "" is the root.
+bool is_safe_path(std::string_view path);
+
 // A dataset's folder and link name: different for different datasets, one path component, at most 200 bytes,
 // never hidden, never one of the cache's own names.
 std::string folder_name(std::string_view dataset);

@@ -1,9 +1,8 @@
 #include "staging/models/head.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <span>
 
 #include "staging/files/io/direct_io.hpp"
 
@@ -19,16 +18,10 @@ FileBytes bytes_of_file(int fd, Bytes size) {
   file.size = size;
   file.read = [fd](Bytes offset, std::size_t want) -> std::optional<std::string> {
     std::string bytes(want, '\0');
-    std::size_t have = 0;
-    while (have < want) {
-      const ssize_t got = ::pread(fd, bytes.data() + have, want - have, static_cast<off_t>(offset + have));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return std::nullopt;
-      if (got == 0) break;
-      have += static_cast<std::size_t>(got);
-    }
-    drop_pages(fd, offset, want);
-    bytes.resize(have);
+    const ReadOutcome read = read_at(fd, {}, std::as_writable_bytes(std::span(bytes)).data(), want, offset);
+    errno = read.error;
+    if (read.error != 0) return std::nullopt;
+    bytes.resize(read.bytes);
     return bytes;
   };
   return file;

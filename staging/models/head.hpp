@@ -12,7 +12,7 @@
 namespace spark::staging {
 
 // A file's size, and its bytes. `read` returns fewer bytes than wanted only at the end of the file, and no
-// value if reading failed.
+// value if reading failed, with the reason in errno.
 struct FileBytes {
   Bytes size = 0;
   std::function<std::optional<std::string>(Bytes offset, std::size_t want)> read;

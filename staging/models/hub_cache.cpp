@@ -24,10 +24,6 @@ constexpr std::size_t kLongestRef = 4 * kKiB, kLargestTree = 64 * kMiB;
 constexpr char kSnapshots[] = "snapshots/", kRefs[] = "refs/", kLists[] = "trees/", kAbsent[] = ".no_exist/";
 constexpr char kSharedMark[] = "blobs/.huggingface-shared-blobs";
 
-std::string in(const std::string& folder, std::string_view name) {
-  return folder.empty() ? std::string(name) : folder + "/" + std::string(name);
-}
-
 std::string replaced(std::string text, char what, std::string_view by) {
   for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
     text.replace(at, 1, by);
@@ -42,14 +38,14 @@ Result<HubSnapshot> snapshot_in(const Tree& tree, const std::string& folder, con
   } else if (is_hex(assumed, kCommitDigits)) {
     snapshot.commit = assumed;
   } else {
-    const auto commit = read_small(tree, in(folder, kRefs + revision), kLongestRef);
+    const auto commit = read_small(tree, join_path(folder, kRefs + revision), kLongestRef);
     if (!commit) return commit.take_error();
     if (!*commit)
       return fail(Errc::NotFound, tree.shown(folder) + " has no revision " + printable(revision),
                   "`hf cache ls --revisions` lists the revisions of this cache");
     snapshot.commit = trim(**commit);
     if (!is_hex(snapshot.commit, kCommitDigits))
-      return fail(Errc::Mismatch, tree.shown(in(folder, kRefs + revision)) + " names no commit");
+      return fail(Errc::Mismatch, tree.shown(join_path(folder, kRefs + revision)) + " names no commit");
   }
   if (is_folder(tree, snapshot.path())) return snapshot;
   return fail(Errc::NotFound, tree.shown(folder) + " has no snapshot of " + snapshot.commit,
@@ -87,7 +83,7 @@ std::string link_text(const Tree& tree, const std::string& path) {
 }
 
 std::string list_of_files(const HubSnapshot& snapshot) {
-  return in(snapshot.folder, kLists + snapshot.commit + ".json");
+  return join_path(snapshot.folder, kLists + snapshot.commit + ".json");
 }
 
 // By the name of its blob, "../../blobs/ETAG". The name of a payload that models share is no digest.
@@ -137,11 +133,11 @@ std::string hub_folder_of(const std::string& model) {
 }
 
 std::string snapshot_path(const std::string& folder, const std::string& commit) {
-  return in(folder, kSnapshots + commit);
+  return join_path(folder, kSnapshots + commit);
 }
 
 bool is_note_of_hub(std::string_view path, const std::string& folder) {
-  const std::string above = in(folder, "");
+  const std::string above = join_path(folder, "");
   if (!path.starts_with(above)) return false;
   path.remove_prefix(above.size());
   return path.starts_with(kRefs) || path.starts_with(kLists) || path.starts_with(kAbsent);
@@ -156,7 +152,7 @@ std::string HubSnapshot::path() const {
 }
 
 std::string HubSnapshot::ref_path() const {
-  return ref.empty() ? "" : in(folder, kRefs + ref);
+  return ref.empty() ? "" : join_path(folder, kRefs + ref);
 }
 
 Result<std::optional<HubSnapshot>> find_hub_snapshot(const Tree& tree, const std::string& model,
@@ -198,7 +194,7 @@ Result<HubModel> walk_hub_snapshot(Tree& tree, const HubSnapshot& snapshot,
     return path.starts_with(begin) && !matches(include, std::string(path.substr(begin.size())));
   };
   const std::string list = list_of_files(snapshot);
-  const std::string absent_names = in(snapshot.folder, kAbsent + snapshot.commit);
+  const std::string absent_names = join_path(snapshot.folder, kAbsent + snapshot.commit);
   if (is_folder(tree, absent_names)) parts.folders.push_back(absent_names);
   if (!snapshot.ref.empty()) parts.files.push_back(snapshot.ref_path());
   auto listed = read_tree_list(tree, list);
@@ -237,7 +233,7 @@ Result<HubModel> walk_hub_snapshot(Tree& tree, const HubSnapshot& snapshot,
   if (!known.empty())
     std::erase_if(walked->entries, [&](const Entry& entry) { return entry.path.view() == list; });
   drop_empty_folders(walked->entries, begin);
-  drop_empty_folders(walked->entries, in(snapshot.folder, "trees"));
+  drop_empty_folders(walked->entries, join_path(snapshot.folder, "trees"));
   model.walked = std::move(*walked);
   return model;
 }

@@ -62,36 +62,9 @@ Result<> check_begun(const Tree& tree, const HubSnapshot& snapshot, const HubMod
               "wait until it has, download it again, or choose the files without weights with 'include'");
 }
 
-Result<Model> walk_hub(Tree& tree, const HubSnapshot& snapshot, const ModelOptions& wanted,
-                       const StopFlag& stop) {
-  auto found = walk_hub_snapshot(tree, snapshot, wanted.include, stop);
-  if (!found) return found.take_error();
-  if (wanted.check == ModelCheck::Complete) {
-    if (auto all = check_complete(tree, snapshot, *found); !all) return all.take_error();
-  }
-  if (wanted.check != ModelCheck::None && wanted.include.empty()) {
-    if (auto ended = check_begun(tree, snapshot, *found); !ended) return ended.take_error();
-  }
-  if (found->published.empty()) {
-    return fail(Errc::NotFound, tree.shown(snapshot.path()) + " has no file that 'include' names",
-                "its patterns are for a file's path in the model, or its name");
-  }
-  Model model;
-  model.record.name = wanted.name;
-  model.record.revision = snapshot.commit;
-  model.record.entry_point = snapshot.path();
-  model.record.hub_folder = snapshot.folder;
-  model.record.check = wanted.check;
-  model.record.expect = wanted.expect;
-  model.record.absent = found->absent.size();
-  note_digests(model.record, std::move(found->published), snapshot.path() + "/");
-  model.ref = snapshot.ref_path();
-  model.walked = std::move(found->walked);
-  return model;
-}
-
-Result<Model> as_model(const Tree& tree, FolderModel found, const ModelOptions& wanted, bool is_complete) {
-  if (wanted.check == ModelCheck::Complete && !is_complete)
+// `has_list`: all files of the revision are known.
+Result<Model> as_model(const Tree& tree, FolderModel found, const ModelOptions& wanted, bool has_list) {
+  if (wanted.check == ModelCheck::Complete && !has_list)
     return fail(
         Errc::Invalid,
         tree.shown(found.folder) + " has no list of the revision's files, which 'check: complete' needs",
@@ -107,6 +80,26 @@ Result<Model> as_model(const Tree& tree, FolderModel found, const ModelOptions& 
   model.record.expect = wanted.expect;
   note_digests(model.record, std::move(found.published), found.folder.empty() ? "" : found.folder + "/");
   model.walked = std::move(found.walked);
+  return model;
+}
+
+Result<Model> walk_hub(Tree& tree, const HubSnapshot& snapshot, const ModelOptions& wanted,
+                       const StopFlag& stop) {
+  auto found = walk_hub_snapshot(tree, snapshot, wanted.include, stop);
+  if (!found) return found.take_error();
+  if (wanted.check == ModelCheck::Complete) {
+    if (auto all = check_complete(tree, snapshot, *found); !all) return all.take_error();
+  }
+  if (wanted.check != ModelCheck::None && wanted.include.empty()) {
+    if (auto ended = check_begun(tree, snapshot, *found); !ended) return ended.take_error();
+  }
+  auto model = as_model(
+      tree, {std::move(found->walked), snapshot.path(), snapshot.commit, std::move(found->published)}, wanted,
+      true);
+  if (!model) return model;
+  model->record.hub_folder = snapshot.folder;
+  model->record.absent = found->absent.size();
+  model->ref = snapshot.ref_path();
   return model;
 }
 

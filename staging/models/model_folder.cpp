@@ -100,16 +100,11 @@ class Published {
   Result<> take_sums(const std::string& path) {
     const auto text = read_small(tree_, join_path(folder_, path), kLargestSums);
     if (!text) return text.take_error();
-    for (const std::string& line : split(text->value_or(""), '\n')) {
-      const auto sum = parse_sum_line(line);
-      if (!sum) continue;
-      std::string_view name = sum->name;
-      if (name.empty()) name = name_of(path).substr(0, name_of(path).rfind('.'));
-      while (name.starts_with("./")) name.remove_prefix(2);
-      if (name.starts_with('/') || name.find("../") != std::string_view::npos) continue;  // of another folder
-      const std::string about = std::string(folder_of(path)) + std::string(name);
+    for (const SumLine& sum : parse_sums(text->value_or(""), path)) {
+      if (sum.name.starts_with('/') || sum.name.find("../") != std::string::npos) continue;  // elsewhere
+      const std::string about = std::string(folder_of(path)) + sum.name;
       required_.emplace(about, path);
-      files_[about] = {about, 0, sum->sha256, path};
+      files_[about] = {about, 0, sum.sha256, path};
     }
     return {};
   }

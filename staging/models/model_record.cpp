@@ -37,14 +37,6 @@ json::object to_object(const ModelRecord& record) {
           {"absent", record.absent}};
 }
 
-// Below the copy; empty is its root.
-bool is_below(const std::string& path) {
-  const std::vector<std::string> parts = split(path, '/');
-  return path.empty() || std::ranges::none_of(parts, [](const std::string& part) {
-           return part.empty() || part == "." || part == "..";
-         });
-}
-
 std::string name_in(const json::object& object, std::string_view key) {
   return decode_name(get_text(object, key)).value_or("");
 }
@@ -88,7 +80,7 @@ std::optional<ModelRecord> parse_model_record(std::string_view text) {
   record.revision = get_text(*object, "revision");
   record.entry_point = name_in(*object, "entry_point");
   record.hub_folder = name_in(*object, "hub_folder");
-  if (!is_below(record.entry_point) || !is_below(record.hub_folder)) return std::nullopt;
+  if (!is_safe_path(record.entry_point) || !is_safe_path(record.hub_folder)) return std::nullopt;
   record.check = model_check_of(get_text(*object, "check"));
   record.expect = get_text(*object, "expect");
   record.pin = get_text(*object, "pin");

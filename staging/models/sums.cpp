@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/text.hpp"
 #include "staging/manifest/raw_path.hpp"
@@ -61,6 +62,18 @@ std::optional<SumLine> parse_sum_line(std::string_view line) {
   const bool has_both = rest.size() > 2 && (rest[1] == ' ' || rest[1] == '*');
   rest.remove_prefix(has_both ? 2 : 1);
   return SumLine{is_escaped ? unescaped(rest) : std::string(rest), lower(hex)};
+}
+
+std::vector<SumLine> parse_sums(std::string_view text, std::string_view path) {
+  std::vector<SumLine> all;
+  for (const std::string& line : split(text, '\n')) {
+    auto sum = parse_sum_line(line);
+    if (!sum) continue;
+    if (sum->name.empty()) sum->name = name_of(path).substr(0, name_of(path).rfind('.'));
+    while (sum->name.starts_with("./")) sum->name.erase(0, 2);
+    all.push_back(std::move(*sum));
+  }
+  return all;
 }
 
 }  // namespace spark::staging

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace spark::staging {
 
@@ -13,6 +14,8 @@ struct SumLine {
   std::string sha256;
 };
 std::optional<SumLine> parse_sum_line(std::string_view line);
+// Those of the sums file at `path`. The names are paths from its folder, without "./".
+std::vector<SumLine> parse_sums(std::string_view text, std::string_view path);
 
 bool is_sums_file(std::string_view path);
 

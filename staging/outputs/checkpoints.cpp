@@ -41,8 +41,7 @@ bool is_in_use(const fs::path& path, const std::vector<fs::path>& sources) {
 
 // A job may be loading it.
 Result<bool> is_open(const fs::path& path) {
-  static const StopFlag kNever{false};
-  const auto found = look_before_deleting(std::vector{path}, kNever);
+  const auto found = look_before_deleting(std::vector{path}, kNeverStopped);
   return found ? Result<bool>(found->passes) : found.take_error();
 }
 

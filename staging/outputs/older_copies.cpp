@@ -80,18 +80,15 @@ struct Series {
 }  // namespace
 
 Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
-                                                     PruneNotes* notes) {
-  const auto goes_on = [&](const Result<>& done) {
-    if (!done && notes != nullptr && !notes->failure) notes->failure = done.error();
-    return done || notes != nullptr;
+                                                     PruneNotes& notes) {
+  const auto note = [&](const Result<>& done) {
+    if (!done && !notes.failure) notes.failure = done.error();
   };
   // First: otherwise a deleted copy would leave its manifest, and the copy that it replaced, in its partial
   // folder.
-  if (auto finished = finish_publishings(folder); !goes_on(finished)) return finished.take_error();
-  if (auto finished = finish_removals(folder, notes != nullptr ? &notes->unproven : nullptr);
-      !goes_on(finished))
-    return finished.take_error();
-  if (auto removed = remove_stray_manifests(folder); !goes_on(removed)) return removed.take_error();
+  note(finish_publishings(folder));
+  note(finish_removals(folder, &notes.unproven));
+  note(remove_stray_manifests(folder));
   NotListed not_listed;
   const auto copies = published_checkpoints(folder, keep.rule, &not_listed);
   if (!copies) return copies.take_error();
@@ -110,8 +107,8 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
       if (whole && !is_same) ++above.saves;
       if (whole) {
         above.whole.push_back(std::move(*whole));
-      } else if (notes != nullptr) {
-        notes->not_whole.push_back(copy.name);
+      } else {
+        notes.not_whole.push_back(copy.name);
       }
       continue;
     }
@@ -120,18 +117,17 @@ Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path
     // Now, since another host may have moved a pointer, or could not.
     const auto pointed = names_pointed_at(folder);
     if (pointed && pointed->contains(copy.name)) {
-      if (notes != nullptr)
-        notes->stays.push_back(printable(copy.name) + " in " + shown_path(folder) +
-                               " stays, since `latest` or Megatron's tracker file there leads to it");
+      notes.stays.push_back(printable(copy.name) + " in " + shown_path(folder) +
+                            " stays, since `latest` or Megatron's tracker file there leads to it");
       continue;
     }
     RemovedCopy one{copy.name, "keep is " + std::to_string(count) + ", and " +
                                    printable(above.whole.back().copy().name) +
                                    " and those above it are whole"};
     Result<> gone = pointed ? check_deletable(folder / copy.name) : Result<>(pointed.take_error());
-    if (gone && notes != nullptr && notes->on_removal) notes->on_removal(one);
+    if (gone && notes.on_removal) notes.on_removal(one);
     if (gone) gone = remove_copy({folder, copy.name}, above.whole.front());
-    if (!goes_on(gone)) return gone.take_error();
+    note(gone);
     if (gone) removed.push_back(std::move(one));
   }
   return removed;

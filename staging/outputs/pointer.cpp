@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <functional>
 #include <iterator>
-#include <random>
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
@@ -73,14 +71,6 @@ std::string begin_of_new(const fs::path& path) {
   return "." + path.filename().native() + ".";
 }
 
-// Another one each time: others may have taken a known name.
-fs::path new_name(const fs::path& path) {
-  std::random_device random;
-  char number[20];
-  std::snprintf(number, sizeof number, "%08x%08x", random(), random());
-  return path.parent_path() / (begin_of_new(path) + number + kNew);
-}
-
 // Of workers that were killed. Who may have given such a name to another file could delete that as well.
 void remove_leftovers(const fs::path& path) {
   const auto names = names_of(path.parent_path());
@@ -98,7 +88,7 @@ Result<> replace(const fs::path& path, const std::function<int(const fs::path&)>
   if (auto checked = check_pointer(path); !checked) return checked;
   remove_leftovers(path);
   for (int tries = 1;; ++tries) {
-    const fs::path fresh = new_name(path);
+    const fs::path fresh = path.parent_path() / (begin_of_new(path) + random_digits() + kNew);
     if (make(fresh) == 0 && ::rename(fresh.c_str(), path.c_str()) == 0)
       return flush_folder(path.parent_path());
     const int number = errno;

@@ -11,6 +11,7 @@
 #include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
+#include "staging/copy/fill.hpp"
 #include "staging/copy/partial/removal.hpp"
 #include "staging/copy/verify/verify.hpp"
 #include "staging/files/quiet_source.hpp"
@@ -18,8 +19,6 @@
 
 namespace spark::staging {
 namespace {
-
-const StopFlag kNeverStopped{false};
 
 // An NFS client may know a name that another host has replaced or deleted meanwhile; the second call asks the
 // server.
@@ -198,11 +197,9 @@ std::optional<WholeCopy> check_whole(const std::filesystem::path& folder, const 
 std::optional<std::string> published_hash(const Tree& tree, const StopFlag& stop) {
   const UniqueFd above(
       ::openat(tree.folder.get(), tree.file.empty() ? ".." : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const auto held = [](const UniqueFd& folder) { return "/proc/self/fd/" + std::to_string(folder.get()); };
-  const Destination destination{held(above), std::filesystem::path(tree.root()).filename()};
+  const Destination destination{held_path(above), std::filesystem::path(tree.root()).filename()};
   // Of what was opened: where others may write, they can put another copy, and a manifest, in its place.
-  const std::filesystem::path opened =
-      std::filesystem::path(held(tree.folder)) / (tree.file.empty() ? "." : tree.file);
+  const std::filesystem::path opened = held_path(tree.folder) / (tree.file.empty() ? "." : tree.file);
   struct stat root {};
   if (!above || destination.name.empty() || ::lstat(opened.c_str(), &root) != 0) return std::nullopt;
   const auto identity = identity_of(opened);
@@ -242,12 +239,7 @@ Result<CopyReport> verify_published(const std::filesystem::path& path, const Cop
   Monitor monitor(progress);
   const auto summary = verify_copy(*copy, **manifest, options, monitor, stop, FileTimes::Ignored);
   if (!summary) return summary.take_error();
-  CopyReport report;
-  report.bytes = summary->bytes;
-  report.files = summary->files;
-  report.hash = summary->hash;
-  report.seconds = monitor.seconds();
-  return report;
+  return report_of(*summary, monitor);
 }
 
 }  // namespace spark::staging

@@ -75,9 +75,9 @@ struct PruneNotes {
 // Deletes published copies that are not to be kept: only below `count` whole ones of their series, and never
 // what a pointer leads to (names_pointed_at), nor the best model that the highest one names, nor one whose
 // manifest can't be read. A copy disappears by one rename before any of it is deleted. Also deletes the
-// remains of an interrupted call. With `notes`, one that can't be deleted keeps no other one from it.
+// remains of an interrupted call. One that can't be deleted keeps no other one from it (PruneNotes::failure).
 Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder, const Keep& keep,
-                                                     PruneNotes* notes = nullptr);
+                                                     PruneNotes& notes);
 
 // The hash of the set from its manifest. None if `tree` is not published, or was changed since, judged by
 // names, sizes and permissions: NFS servers may change files' times.

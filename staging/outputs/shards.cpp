@@ -43,10 +43,7 @@ Result<Entries> read_entries(const Destination& copy) {
   auto manifest = manifest_of_published(copy);
   if (!manifest) return manifest.take_error();
   if (!*manifest) return fail(Errc::Unavailable, "shard " + shown_path(copy.path()) + " went away");
-  Entries entries;
-  while (auto entry = (*manifest)->next()) entries.push_back(std::move(*entry));
-  if (auto read = (*manifest)->error(); !read) return read.take_error();
-  return entries;
+  return entries_of(**manifest);
 }
 
 Result<std::vector<Shard>> read_shards(const std::filesystem::path& folder) {

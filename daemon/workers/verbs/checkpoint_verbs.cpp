@@ -200,7 +200,7 @@ Result<json::object> prune_output_verb(const json::object& request, const Progre
   notes.on_removal = [&](const staging::RemovedCopy& one) {
     progress({{"deletes", printable(one.name)}, {"because", one.because}});
   };
-  const auto gone = staging::remove_older_copies(opened->folder.path, keep, &notes);
+  const auto gone = staging::remove_older_copies(opened->folder.path, keep, notes);
   if (!gone) return gone.take_error();
   json::array removed;
   for (const staging::RemovedCopy& one : *gone) removed.emplace_back(printable(one.name));

@@ -49,25 +49,22 @@ bool Catalog::is_current() const {
 }
 
 Result<std::string> Catalog::cache_id() {
-  Statement statement(database_->get(), "SELECT value FROM facts WHERE name = 'cache_id'");
-  const int code = statement.step();
-  if (code == SQLITE_DONE) return std::string();
-  if (code != SQLITE_ROW) return sqlite_error(database_->get(), database_->reading);
-  return statement.text(0);
+  std::string id;
+  auto read = database_->read("SELECT value FROM facts WHERE name = 'cache_id'",
+                              [&](const Statement& row) { id = row.text(0); });
+  return read ? Result<std::string>(std::move(id)) : read.take_error();
 }
 
 Result<> Catalog::set_cache_id(const std::string& id, Copies copies) {
   const auto set = [&]() -> Result<> {
-    if (id.empty())
-      return change(database_->get(), database_->writing, "DELETE FROM facts WHERE name = 'cache_id'");
-    return change(database_->get(), database_->writing, "INSERT OR REPLACE INTO facts VALUES ('cache_id', ?)",
-                  id);
+    if (id.empty()) return database_->change("DELETE FROM facts WHERE name = 'cache_id'");
+    return database_->change("INSERT OR REPLACE INTO facts VALUES ('cache_id', ?)", id);
   };
   if (copies == Copies::Known) return set();
   return exclusively([&]() -> Result<> {
     for (const char* table :
          {"lease_processes", "leases", "generations", "reservations", "troubles", "damage"}) {
-      auto emptied = change(database_->get(), database_->writing, std::string("DELETE FROM ") + table);
+      auto emptied = database_->change(std::string("DELETE FROM ") + table);
       if (!emptied) return emptied;
     }
     return set();
@@ -90,34 +87,31 @@ Result<std::uint64_t> Catalog::next_generation(const std::string& dataset) {
 }
 
 Result<CopiedFrom> Catalog::copied_from(const std::string& dataset) {
-  Statement statement(database_->get(), "SELECT source, file_system, had_files FROM datasets WHERE name = ?");
-  const int code = statement.bind(dataset).step();
-  if (code == SQLITE_ROW) return CopiedFrom{statement.text(0), statement.text(1), statement.number(2) != 0};
-  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
-  return CopiedFrom{};
+  CopiedFrom from;
+  const auto take = [&](const Statement& row) { from = {row.text(0), row.text(1), row.number(2) != 0}; };
+  auto read =
+      database_->read("SELECT source, file_system, had_files FROM datasets WHERE name = ?", take, dataset);
+  return read ? Result<CopiedFrom>(std::move(from)) : read.take_error();
 }
 
 Result<> Catalog::put(const GenerationRow& row, const CopiedFrom& from) {
-  auto counted =
-      change(database_->get(), database_->writing,
-             "INSERT INTO datasets (name, last_generation) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE "
-             "SET last_generation = max(last_generation, ?2)",
-             row.dataset, row.generation);
+  auto counted = database_->change(
+      "INSERT INTO datasets (name, last_generation) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE "
+      "SET last_generation = max(last_generation, ?2)",
+      row.dataset, row.generation);
   if (counted && !from.source.empty())
-    counted = change(database_->get(), database_->writing,
-                     "UPDATE datasets SET source = ?2, file_system = ?3, had_files = ?4 WHERE name = ?1",
-                     row.dataset, from.source, from.file_system, std::uint64_t{from.had_files});
+    counted =
+        database_->change("UPDATE datasets SET source = ?2, file_system = ?3, had_files = ?4 WHERE name = ?1",
+                          row.dataset, from.source, from.file_system, std::uint64_t{from.had_files});
   // Of jobs that read it through its live view: the daemon may be killed before it enters them.
   if (counted)
-    counted =
-        change(database_->get(), database_->writing,
-               "UPDATE leases SET generation = ?2 WHERE dataset = ?1 AND generation = 0 AND job_system = ''",
-               row.dataset, row.generation);
+    counted = database_->change(
+        "UPDATE leases SET generation = ?2 WHERE dataset = ?1 AND generation = 0 AND job_system = ''",
+        row.dataset, row.generation);
   if (!counted) return counted;
   const std::int64_t from_volume = row.from ? static_cast<std::int64_t>(row.from->volume) : kNotKnown;
   const std::int64_t from_peers = row.from ? static_cast<std::int64_t>(row.from->peers) : kNotKnown;
-  return change(
-      database_->get(), database_->writing,
+  return database_->change(
       "INSERT OR REPLACE INTO generations "
       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       row.dataset, row.generation, std::string(row.state == GenerationState::Ready ? "ready" : "evicting"),
@@ -128,18 +122,17 @@ Result<> Catalog::put(const GenerationRow& row, const CopiedFrom& from) {
 }
 
 Result<std::vector<GenerationRow>> Catalog::generations() {
-  Statement statement(database_->get(), "SELECT * FROM generations ORDER BY dataset, generation DESC");
   std::vector<GenerationRow> rows;
-  int code = SQLITE_DONE;
-  while ((code = statement.step()) == SQLITE_ROW) {
-    GenerationRow row;
+  Result<> known;
+  const auto take = [&](const Statement& statement) {
+    GenerationRow& row = rows.emplace_back();
     row.dataset = statement.text(0);
     row.generation = statement.count(1);
     // Any other value is damage. Treating it as "evicting" would delete the dataset.
     const std::string state = statement.text(2);
     if (state != "ready" && state != "evicting") {
-      return fail(Errc::Failed, database_->reading + ": " + printable(row.dataset) + " is in no known state",
-                  "`sudo spark-stage cache reset` rebuilds it from the cache folder");
+      known = fail(Errc::Failed, database_->reading + ": " + printable(row.dataset) + " is in no known state",
+                   "`sudo spark-stage cache reset` rebuilds it from the cache folder");
     }
     row.state = state == "ready" ? GenerationState::Ready : GenerationState::Evicting;
     row.bytes = statement.count(3);
@@ -158,53 +151,52 @@ Result<std::vector<GenerationRow>> Catalog::generations() {
     if (statement.number(17) != kNotKnown) row.from = BytesFrom{statement.count(17), statement.count(18)};
     row.definition = statement.text(19);
     row.model = statement.text(20);
-    rows.push_back(std::move(row));
-  }
-  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  };
+  auto read = database_->read("SELECT * FROM generations ORDER BY dataset, generation DESC", take);
+  if (!known) return known.take_error();
+  if (!read) return read.take_error();
   return rows;
 }
 
 Result<> Catalog::touch(const std::string& dataset, std::uint64_t generation, WallTime used_at,
                         std::uint64_t source_generation, const std::string& definition) {
-  return change(database_->get(), database_->writing,
-                "UPDATE generations SET last_used_us = max(last_used_us, ?1), "
-                "source_generation = iif(?4 > 0, ?4, source_generation), "
-                "definition = iif(?5 <> '', ?5, definition) "
-                "WHERE dataset = ?2 AND generation = ?3",
-                to_microseconds(used_at), dataset, generation, source_generation, definition);
+  return database_->change(
+      "UPDATE generations SET last_used_us = max(last_used_us, ?1), "
+      "source_generation = iif(?4 > 0, ?4, source_generation), "
+      "definition = iif(?5 <> '', ?5, definition) "
+      "WHERE dataset = ?2 AND generation = ?3",
+      to_microseconds(used_at), dataset, generation, source_generation, definition);
 }
 
 Result<> Catalog::note_source(const std::string& dataset, std::uint64_t generation,
                               const SourceState& source) {
-  return change(database_->get(), database_->writing,
-                "UPDATE generations SET source_state = ?, source_notes = ? "
-                "WHERE dataset = ? AND generation = ?",
-                source.key, source.notes, dataset, generation);
+  return database_->change(
+      "UPDATE generations SET source_state = ?, source_notes = ? "
+      "WHERE dataset = ? AND generation = ?",
+      source.key, source.notes, dataset, generation);
 }
 
 Result<> Catalog::set_allocated(const std::string& dataset, std::uint64_t generation, Bytes allocated) {
-  return change(database_->get(), database_->writing,
-                "UPDATE generations SET allocated = ? WHERE dataset = ? AND generation = ?", allocated,
-                dataset, generation);
+  return database_->change("UPDATE generations SET allocated = ? WHERE dataset = ? AND generation = ?",
+                           allocated, dataset, generation);
 }
 
 Result<> Catalog::set_scrubbed(const std::string& dataset, std::uint64_t generation, WallTime at) {
-  return change(database_->get(), database_->writing,
-                "UPDATE generations SET scrubbed_at_us = ? WHERE dataset = ? AND generation = ?",
-                to_microseconds(at), dataset, generation);
+  return database_->change("UPDATE generations SET scrubbed_at_us = ? WHERE dataset = ? AND generation = ?",
+                           to_microseconds(at), dataset, generation);
 }
 
 Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTime now,
                                  const std::vector<Lease>& beside) {
-  return transaction(database_->get(), database_->writing, [&]() -> Result<> {
+  return exclusively([&]() -> Result<> {
     auto all = leases();
     if (!all) return all.take_error();
     all->insert(all->end(), beside.begin(), beside.end());
     for (const GenerationRow& row : rows) {
       if (auto free = check_unleased(row, *all, now); !free) return free;
-      auto marked = change(database_->get(), database_->writing,
-                           "UPDATE generations SET state = 'evicting' WHERE dataset = ? AND generation = ?",
-                           row.dataset, row.generation);
+      auto marked =
+          database_->change("UPDATE generations SET state = 'evicting' WHERE dataset = ? AND generation = ?",
+                            row.dataset, row.generation);
       if (!marked) return marked;
     }
     return {};
@@ -212,34 +204,30 @@ Result<> Catalog::begin_eviction(const std::vector<GenerationRow>& rows, WallTim
 }
 
 Result<> Catalog::end_eviction(const std::string& dataset, std::uint64_t generation) {
-  return change(database_->get(), database_->writing,
-                "UPDATE generations SET state = 'ready' WHERE dataset = ? AND generation = ?", dataset,
-                generation);
+  return database_->change("UPDATE generations SET state = 'ready' WHERE dataset = ? AND generation = ?",
+                           dataset, generation);
 }
 
 Result<> Catalog::set_trouble(const std::string& key, const std::string& what) {
-  if (what.empty())
-    return change(database_->get(), database_->writing, "DELETE FROM troubles WHERE key = ?", key);
-  return change(database_->get(), database_->writing, "INSERT OR REPLACE INTO troubles VALUES (?, ?)", key,
-                what);
+  if (what.empty()) return database_->change("DELETE FROM troubles WHERE key = ?", key);
+  return database_->change("INSERT OR REPLACE INTO troubles VALUES (?, ?)", key, what);
 }
 
 Result<std::map<std::string, std::string>> Catalog::troubles() {
-  Statement statement(database_->get(), "SELECT key, what FROM troubles");
   std::map<std::string, std::string> all;
-  int code = SQLITE_DONE;
-  while ((code = statement.step()) == SQLITE_ROW) all[statement.text(0)] = statement.text(1);
-  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  auto read = database_->read("SELECT key, what FROM troubles",
+                              [&](const Statement& row) { all[row.text(0)] = row.text(1); });
+  if (!read) return read.take_error();
   return all;
 }
 
 Result<> Catalog::remove(const std::string& dataset, std::uint64_t generation) {
-  return transaction(database_->get(), database_->writing, [&]() -> Result<> {
-    auto released = change(database_->get(), database_->writing,
-                           "DELETE FROM leases WHERE dataset = ? AND generation = ?", dataset, generation);
+  return exclusively([&]() -> Result<> {
+    auto released =
+        database_->change("DELETE FROM leases WHERE dataset = ? AND generation = ?", dataset, generation);
     if (!released) return released;
-    return change(database_->get(), database_->writing,
-                  "DELETE FROM generations WHERE dataset = ? AND generation = ?", dataset, generation);
+    return database_->change("DELETE FROM generations WHERE dataset = ? AND generation = ?", dataset,
+                             generation);
   });
 }
 

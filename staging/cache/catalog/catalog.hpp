@@ -32,26 +32,33 @@ struct BytesFrom {
   Bytes volume = 0, peers = 0;
 };
 
-struct GenerationRow {
-  std::string dataset;
+// One generation of a dataset, for the catalog and for the list of the cache.
+struct CopyFacts {
   std::uint64_t generation = 0;
-  GenerationState state = GenerationState::Ready;
-  Bytes bytes = 0, allocated = 0;  // of file content; on the disk
-  std::uint64_t files = 0, inodes = 0;
+  Bytes bytes = 0;  // of file content
+  std::uint64_t files = 0;
   std::string hash;
-  // Not of the catalog: see DamageRecords::add_to. `damage` was found in this copy; empty means none.
+  // Found in this copy by a verification; empty means none. Not of the catalog: see DamageRecords::add_to.
   std::string damage{};
-  bool is_suspect = false;
   WallTime staged_at, last_used;
-  double stage_seconds = 0;             // time to stage all of it, measured or estimated; 0 means unknown
-  std::optional<WallTime> scrubbed_at;  // when the whole copy was last read back and compared
+  std::optional<WallTime> scrubbed_at;  // when the whole copy was last read back and compared; none: never
   WallTime good_at;                     // when published: when its oldest file was written or read back
-  std::uint64_t source_generation = 0;  // see Source::generation
-  bool is_doubtful = false;             // see Source::is_doubtful
-  SourceState source;                   // the copy was last found equal to this state
-  std::optional<BytesFrom> from;        // none means unknown
-  std::string definition{};             // see Source::definition
-  std::string model{};                  // of a model: its ModelRecord as text, without digests
+  // The copy was last found equal to this one; see Source::generation.
+  std::uint64_t source_generation = 0;
+  bool is_doubtful = false;       // see Source::is_doubtful
+  std::optional<BytesFrom> from;  // none means unknown
+  std::string definition{};       // see Source::definition
+};
+
+struct GenerationRow : CopyFacts {
+  std::string dataset;
+  GenerationState state = GenerationState::Ready;
+  Bytes allocated = 0;  // on the disk
+  std::uint64_t inodes = 0;
+  bool is_suspect = false;   // not of the catalog, as `damage`
+  double stage_seconds = 0;  // time to stage all of it, measured or estimated; 0 means unknown
+  SourceState source;        // the copy was last found equal to this state
+  std::string model{};       // of a model: its ModelRecord as text, without digests
 
   bool is_sound() const { return !is_suspect && !is_doubtful; }
 };

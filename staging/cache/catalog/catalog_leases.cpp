@@ -5,28 +5,10 @@
 #include "staging/cache/catalog/catalog_private.hpp"
 
 namespace spark::staging {
-namespace {
-
-// `leases`: by id.
-Result<> add_processes(sqlite3* database, const std::string& reading, std::vector<Lease>& leases) {
-  Statement statement(database, "SELECT * FROM lease_processes ORDER BY lease, pid");
-  int code = SQLITE_DONE;
-  while ((code = statement.step()) == SQLITE_ROW) {
-    const auto lease = std::ranges::lower_bound(leases, statement.text(0), {}, &Lease::id);
-    if (lease == leases.end() || lease->id != statement.text(0)) continue;
-    lease->job.processes.push_back({static_cast<pid_t>(statement.number(1)), statement.count(2)});
-  }
-  if (code != SQLITE_DONE) return sqlite_error(database, reading);
-  return {};
-}
-
-}  // namespace
 
 Result<> Catalog::add_lease(const Lease& lease) {
-  sqlite3* database = database_->get();
-  return transaction(database, database_->writing, [&]() -> Result<> {
-    auto added = change(
-        database, database_->writing,
+  return exclusively([&]() -> Result<> {
+    auto added = database_->change(
         "INSERT OR REPLACE INTO leases SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 "
         "WHERE "
         "?3 = 0 OR EXISTS (SELECT 1 FROM generations WHERE dataset = ?2 AND generation = ?3 AND state = "
@@ -35,15 +17,15 @@ Result<> Catalog::add_lease(const Lease& lease) {
         to_microseconds(lease.expires), lease.cgroup.path.native(), lease.cgroup.id, lease.job.system,
         lease.job.id, lease.job.user, lease.job.boot, std::uint64_t{lease.is_soft});
     if (!added) return added;
-    if (sqlite3_changes(database) == 0) {
+    if (sqlite3_changes(database_->get()) == 0) {
       return fail(Errc::NotFound,
                   "leasing " + printable(lease.dataset) + " generation " + std::to_string(lease.generation) +
                       ": it is not in the cache",
                   "stage it first");
     }
     for (const ProcessId& process : lease.job.processes) {
-      added = change(database, database_->writing, "INSERT OR REPLACE INTO lease_processes VALUES (?, ?, ?)",
-                     lease.id, process.pid, process.start_time);
+      added = database_->change("INSERT OR REPLACE INTO lease_processes VALUES (?, ?, ?)", lease.id,
+                                process.pid, process.start_time);
       if (!added) return added;
     }
     return {};
@@ -51,17 +33,15 @@ Result<> Catalog::add_lease(const Lease& lease) {
 }
 
 Result<Change> Catalog::remove_lease(const std::string& id) {
-  auto removed = change(database_->get(), database_->writing, "DELETE FROM leases WHERE id = ?", id);
+  auto removed = database_->change("DELETE FROM leases WHERE id = ?", id);
   if (!removed) return removed.take_error();
   return sqlite3_changes(database_->get()) > 0 ? Change::Done : Change::AlreadyThere;
 }
 
 Result<std::vector<Lease>> Catalog::leases() {
-  Statement statement(database_->get(), "SELECT * FROM leases ORDER BY id");
   std::vector<Lease> all;
-  int code = SQLITE_DONE;
-  while ((code = statement.step()) == SQLITE_ROW) {
-    Lease lease;
+  const auto take = [&](const Statement& statement) {
+    Lease& lease = all.emplace_back();
     lease.id = statement.text(0);
     lease.dataset = statement.text(1);
     lease.generation = statement.count(2);
@@ -71,23 +51,26 @@ Result<std::vector<Lease>> Catalog::leases() {
     lease.cgroup = {statement.text(7), statement.count(8)};
     lease.job = {statement.text(9), statement.text(10), statement.text(11), {}, statement.text(12)};
     lease.is_soft = statement.number(13) != 0;
-    all.push_back(std::move(lease));
-  }
-  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
-  if (auto added = add_processes(database_->get(), database_->reading, all); !added)
-    return added.take_error();
+  };
+  const auto take_process = [&](const Statement& statement) {
+    const auto lease = std::ranges::lower_bound(all, statement.text(0), {}, &Lease::id);
+    if (lease == all.end() || lease->id != statement.text(0)) return;
+    lease->job.processes.push_back({static_cast<pid_t>(statement.number(1)), statement.count(2)});
+  };
+  auto read = database_->read("SELECT * FROM leases ORDER BY id", take);
+  if (read) read = database_->read("SELECT * FROM lease_processes ORDER BY lease, pid", take_process);
+  if (!read) return read.take_error();
   return all;
 }
 
 Result<> Catalog::reserve(const Reservation& reservation) {
-  return change(database_->get(), database_->writing,
-                "INSERT OR REPLACE INTO reservations VALUES (?, ?, ?, ?, ?, ?)", reservation.dataset,
-                reservation.bytes, reservation.inodes, reservation.process.pid,
-                reservation.process.start_time, reservation.task);
+  return database_->change("INSERT OR REPLACE INTO reservations VALUES (?, ?, ?, ?, ?, ?)",
+                           reservation.dataset, reservation.bytes, reservation.inodes,
+                           reservation.process.pid, reservation.process.start_time, reservation.task);
 }
 
 Result<> Catalog::drop_reservation(const std::string& dataset) {
-  return change(database_->get(), database_->writing, "DELETE FROM reservations WHERE dataset = ?", dataset);
+  return database_->change("DELETE FROM reservations WHERE dataset = ?", dataset);
 }
 
 Result<> Catalog::drop_ended_reservations(const std::vector<std::uint64_t>& in_progress,
@@ -97,18 +80,16 @@ Result<> Catalog::drop_ended_reservations(const std::vector<std::uint64_t>& in_p
   for (const Reservation& one : *all) {
     if (one.task > newest || std::ranges::find(in_progress, one.task) != in_progress.end()) continue;
     // Selected by task as well: the dataset may have a later reservation by now.
-    auto dropped = change(database_->get(), database_->writing,
-                          "DELETE FROM reservations WHERE dataset = ? AND task = ?", one.dataset, one.task);
+    auto dropped =
+        database_->change("DELETE FROM reservations WHERE dataset = ? AND task = ?", one.dataset, one.task);
     if (!dropped) return dropped;
   }
   return {};
 }
 
 Result<std::vector<Reservation>> Catalog::reservations() {
-  Statement statement(database_->get(), "SELECT * FROM reservations ORDER BY dataset");
   std::vector<Reservation> all;
-  int code = SQLITE_DONE;
-  while ((code = statement.step()) == SQLITE_ROW) {
+  const auto take = [&](const Statement& statement) {
     Reservation one;
     one.dataset = statement.text(0);
     one.bytes = statement.count(1);
@@ -116,8 +97,9 @@ Result<std::vector<Reservation>> Catalog::reservations() {
     one.process = {static_cast<pid_t>(statement.number(3)), statement.count(4)};
     one.task = statement.count(5);
     if (is_running(one.process)) all.push_back(std::move(one));
-  }
-  if (code != SQLITE_DONE) return sqlite_error(database_->get(), database_->reading);
+  };
+  auto read = database_->read("SELECT * FROM reservations ORDER BY dataset", take);
+  if (!read) return read.take_error();
   return all;
 }
 

@@ -53,20 +53,15 @@ std::filesystem::path DamageRecords::file(const std::string& dataset) const {
 }
 
 Result<std::string> DamageRecords::in_catalog(const std::string& dataset) const {
-  sqlite3* database = catalog_.database_->get();
-  Statement statement(database, "SELECT record FROM damage WHERE dataset = ?");
-  const int code = statement.bind(dataset).step();
-  if (code == SQLITE_DONE) return std::string();
-  if (code != SQLITE_ROW) return sqlite_error(database, catalog_.database_->reading);
-  return statement.text(0);
+  std::string record;
+  const auto take = [&](const Statement& row) { record = row.text(0); };
+  auto read = catalog_.database_->read("SELECT record FROM damage WHERE dataset = ?", take, dataset);
+  return read ? Result<std::string>(std::move(record)) : read.take_error();
 }
 
 Result<> DamageRecords::put_in_catalog(const std::string& dataset, const std::string& record) {
-  sqlite3* database = catalog_.database_->get();
-  const std::string& doing = catalog_.database_->writing;
-  if (record.empty())
-    return staging::change(database, doing, "DELETE FROM damage WHERE dataset = ?", dataset);
-  return staging::change(database, doing, "INSERT OR REPLACE INTO damage VALUES (?, ?)", dataset, record);
+  if (record.empty()) return catalog_.database_->change("DELETE FROM damage WHERE dataset = ?", dataset);
+  return catalog_.database_->change("INSERT OR REPLACE INTO damage VALUES (?, ?)", dataset, record);
 }
 
 Result<Damage> DamageRecords::of(const std::string& dataset) const {

@@ -9,9 +9,10 @@
 #include <thread>
 
 #include "base/file.hpp"
-#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "staging/cache/place/left_behind.hpp"
+#include "staging/copy/need.hpp"
+#include "staging/copy/partial/file_lock.hpp"
 #include "staging/files/deletion.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/manifest_reader.hpp"
@@ -23,18 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kPoll{100};
-
-Bytes on_disk(const fs::path& path) {
-  constexpr Bytes kUnit = 512;  // of st_blocks
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return 0;
-  Bytes sum = static_cast<Bytes>(info.st_blocks) * kUnit;
-  if (!S_ISDIR(info.st_mode)) return sum;
-  std::error_code error;
-  for (fs::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error))
-    if (::lstat(at->path().c_str(), &info) == 0) sum += static_cast<Bytes>(info.st_blocks) * kUnit;
-  return sum;
-}
 
 Result<UnwantedCopy> look_at(const Destination& copy, const StopFlag& stop) {
   UnwantedCopy found{copy.folder.filename().native(), copy};
@@ -55,11 +44,7 @@ Result<UniqueFd> try_to_hold(const fs::path& folder) {
     if (errno == EWOULDBLOCK) return UniqueFd();
     return fail_errno(errno, "locking folder " + printable(folder.native()));
   }
-  struct stat locked {
-  }, named{};
-  const bool is_it = ::fstat(held.get(), &locked) == 0 && ::lstat(folder.c_str(), &named) == 0 &&
-                     is_same_file(locked, named);
-  return is_it ? std::move(held) : UniqueFd();
+  return still_has_name(held, folder) ? std::move(held) : UniqueFd();
 }
 
 // The callers delete folders without a copy, so an unreadable folder must be an error, not an empty list.
@@ -86,7 +71,7 @@ fs::path filling_of(const CacheFolder& to, const Destination& place) {
 
 Bytes taken_by(const fs::path& filling) {
   const Destination place{filling.parent_path(), filling.filename()};
-  return on_disk(filling) + on_disk(place.partial());
+  return footprint_of(filling).bytes + footprint_of_partial(place.partial()).bytes;
 }
 
 Result<> delete_others(const CacheFolder& to, const std::set<fs::path>& fillings) {

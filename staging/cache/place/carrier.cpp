@@ -64,10 +64,9 @@ Result<> Carrier::verify(const fs::path& copy, ManifestReader& manifest, const P
 
 // Under its manifest: that of the source, so that a later staging compares the source as before.
 Result<> Carrier::publish(const fs::path& filling, ManifestReader& reader, const Destination& to) {
-  Manifest manifest;
-  static_cast<ManifestHeader&>(manifest) = reader.header();
-  while (auto entry = reader.next()) manifest.entries.push_back(std::move(*entry));
-  if (auto read = reader.error(); !read) return read;
+  auto entries = entries_of(reader);
+  if (!entries) return entries.take_error();
+  Manifest manifest{reader.header(), std::move(*entries)};
   const auto identity = identity_of(filling);
   if (!identity) return identity.take_error();
   manifest.root = *identity;

@@ -27,12 +27,8 @@ constexpr char kRemoved[] = ".spark-removed";
 // Name of the mark if what is to be deleted is in the rest, under the name of its identity.
 constexpr char kInside[] = ".spark-inside";
 
-// Another one each time: others may have taken a known name.
 std::string new_name() {
-  std::random_device random;
-  char name[32];
-  std::snprintf(name, sizeof name, ".%08x%08x%s", random(), random(), kRemoved);
-  return name;
+  return "." + random_digits() + kRemoved;
 }
 
 // An NFS client may show a folder as it was a minute ago, or that it is not there, until the server is asked
@@ -150,6 +146,13 @@ Result<> finish_removal(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::string random_digits() {
+  std::random_device random;
+  char digits[20];
+  std::snprintf(digits, sizeof digits, "%08x%08x", random(), random());
+  return digits;
+}
 
 Result<std::vector<std::string>> names_of(const std::filesystem::path& folder) {
   ask_server_for(folder);

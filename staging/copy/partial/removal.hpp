@@ -15,6 +15,9 @@ namespace spark::staging {
 
 Result<std::vector<std::string>> names_of(const std::filesystem::path& folder);
 
+// For a new hidden name, another one each time: others may have taken a known name.
+std::string random_digits();
+
 // What is still to be deleted, under a hidden name. None: it is gone.
 using Removal = std::optional<OwnRest>;
 // An entry disappears by one durable step before any of it is deleted: after a power cut it is either

@@ -5,18 +5,6 @@
 #include "staging/models/structure.hpp"
 
 namespace spark::staging {
-namespace {
-
-Result<> check_models(const Tree& tree, const std::filesystem::path& manifest, const StopFlag& stop) {
-  auto reader = ManifestReader::open(manifest);
-  if (!reader) return reader.take_error();
-  Entries entries;
-  while (auto entry = reader->next()) entries.push_back(std::move(*entry));
-  if (auto whole = reader->error(); !whole) return whole;
-  return check_structure(tree, entries, stop);
-}
-
-}  // namespace
 
 Result<std::uint64_t> check_digests(const std::filesystem::path& copy, const std::filesystem::path& manifest,
                                     const CopyOptions& options, Monitor& monitor, const StopFlag& stop) {
@@ -31,7 +19,9 @@ Result<std::uint64_t> check_digests(const Tree& tree, const std::filesystem::pat
   const auto digests = published_digests(tree, *reader);
   if (!digests) return digests.take_error();
   if (auto same = compare_digests(tree, *digests, options, monitor, stop); !same) return same.take_error();
-  if (auto whole = check_models(tree, manifest, stop); !whole) return whole.take_error();
+  const auto entries = entries_of(manifest);
+  if (!entries) return entries.take_error();
+  if (auto whole = check_structure(tree, *entries, stop); !whole) return whole.take_error();
   return digests->size();
 }
 

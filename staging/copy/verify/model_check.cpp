@@ -18,15 +18,6 @@
 namespace spark::staging {
 namespace {
 
-Result<Entries> entries_of(const std::filesystem::path& manifest) {
-  auto reader = ManifestReader::open(manifest);
-  if (!reader) return reader.take_error();
-  Entries entries;
-  while (auto entry = reader->next()) entries.push_back(std::move(*entry));
-  if (auto whole = reader->error(); !whole) return whole.take_error();
-  return entries;
-}
-
 // None: it is not there.
 const Entry* find_content(const Entries& entries, std::string_view path) {
   const Entry* entry = find_entry(entries, path);

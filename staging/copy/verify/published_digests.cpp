@@ -1,13 +1,13 @@
 #include "staging/copy/verify/published_digests.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "base/text.hpp"
 #include "staging/files/lfs_pointer.hpp"
+#include "staging/models/head.hpp"
 #include "staging/models/sums.hpp"
 
 namespace spark::staging {
@@ -69,14 +69,7 @@ class Collect {
     const auto text = read(path, size, kLargestSumsFile);
     if (!text) return text.take_error();
     const std::string folder(folder_of(path));
-    for (const std::string& line : split(*text, '\n')) {
-      auto sum = parse_sum_line(line);
-      if (!sum) continue;
-      std::string_view name = sum->name;
-      if (name.empty()) name = name_of(path).substr(0, name_of(path).rfind('.'));
-      while (name.starts_with("./")) name.remove_prefix(2);
-      add(folder + std::string(name), sum->sha256, path);
-    }
+    for (const SumLine& sum : parse_sums(*text, path)) add(folder + sum.name, sum.sha256, path);
     return {};
   }
 
@@ -94,18 +87,8 @@ class Collect {
       return fail(Errc::Unsupported, "reading " + copy_.shown(path) + ": too large for a file of digests");
     const UniqueFd file = open_beneath(copy_, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     if (!file) return copy_.failed(errno, "reading", path);
-    std::string text(size, '\0');
-    std::size_t have = 0;
-    while (have < text.size()) {
-      const ssize_t got =
-          ::pread(file.get(), text.data() + have, text.size() - have, static_cast<off_t>(have));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return copy_.failed(errno, "reading", path);
-      if (got == 0) break;
-      have += static_cast<std::size_t>(got);
-    }
-    text.resize(have);
-    return text;
+    auto text = bytes_of_file(file.get(), size).read(0, size);
+    return text ? Result<std::string>(std::move(*text)) : copy_.failed(errno, "reading", path);
   }
 };
 

@@ -129,7 +129,7 @@ TEST_F(PublishedCopies, WhatOthersGaveTheNamesOfRemovalsAndManifestsIsNotDeleted
   }
   write_text(volume_ / ".c.spark-manifest", "a file");
   PruneNotes notes;
-  ASSERT_OK(remove_older_copies(volume_, {1}, &notes));
+  ASSERT_OK(remove_older_copies(volume_, {1}, notes));
   for (const char* name : names) EXPECT_EQ(read_text(volume_ / name / "chapter"), "x") << name;
   ASSERT_EQ(notes.unproven.size(), 1U);
   EXPECT_NE(notes.unproven[0].find(".a.spark-removed"), std::string::npos) << notes.unproven[0];
@@ -159,7 +159,7 @@ TEST_F(PublishedCopies, AFolderThatOthersPutInThePlaceOfACopyIsNotDeleted) {
     std::filesystem::rename(volume_ / "step-1", volume_ / "aside");
     std::filesystem::rename(volume_ / "thesis", volume_ / "step-1");
   };
-  ASSERT_OK(remove_older_copies(volume_, {1}, &notes));
+  ASSERT_OK(remove_older_copies(volume_, {1}, notes));
   EXPECT_EQ(read_text(volume_ / "step-1/chapter"), "x");
   EXPECT_TRUE(std::filesystem::exists(volume_ / "aside/shard"));
   EXPECT_TRUE(notes.failure);
@@ -184,7 +184,7 @@ TEST_F(PublishedCopies, ACopyThatCannotBeEmptiedStaysWholeAndTheOthersAreDeleted
   write_text(volume_ / ".step-0.spark-removed/x", "x");  // of another user
   EXPECT_TRUE(test::as_nobody([&] {
     PruneNotes notes;
-    const auto removed = remove_older_copies(volume_, {1}, &notes);
+    const auto removed = remove_older_copies(volume_, {1}, notes);
     return removed && removed->size() == 2 && notes.failure.has_value();
   }));
   EXPECT_TRUE(std::filesystem::exists(volume_ / "step-1/shard")) << "it has its name";
@@ -219,7 +219,7 @@ TEST_F(PublishedCopies, EachIsNamedRightBeforeItIsDeleted) {
     EXPECT_TRUE(std::filesystem::exists(volume_ / one.name / "shard"));
     told.push_back(one.name + ": " + one.because);
   };
-  ASSERT_OK(remove_older_copies(volume_, {1}, &notes));
+  ASSERT_OK(remove_older_copies(volume_, {1}, notes));
   const std::string because = ": keep is 1, and step-3 and those above it are whole";
   EXPECT_THAT(told, testing::ElementsAre("step-2" + because, "step-1" + because));
 }
@@ -235,7 +235,7 @@ TEST_F(PublishedCopies, APublishingThatCannotBeCompletedKeepsNoOtherFromIt) {
   EXPECT_FALSE(finish_publishings(volume_));
   EXPECT_FALSE(std::filesystem::exists(volume_ / ".step-3.spark-partial/manifest"));
   PruneNotes notes;
-  const auto removed = remove_older_copies(volume_, {1}, &notes);
+  const auto removed = remove_older_copies(volume_, {1}, notes);
   ASSERT_OK(removed);
   EXPECT_TRUE(notes.failure);
   ASSERT_EQ(removed->size(), 1u);
@@ -273,7 +273,7 @@ TEST_F(PublishedCopies, APointerKeepsOnlyWhatItLeadsToWhateverItsTextIs) {
     for (const char* name : {"step-1", "step-2", "step-3"}) send(name);
     std::filesystem::create_symlink(text, volume_ / "latest");
     PruneNotes notes;
-    EXPECT_TRUE(remove_older_copies(volume_, {1}, &notes));
+    EXPECT_TRUE(remove_older_copies(volume_, {1}, notes));
     EXPECT_EQ(names(), Names{"step-3"});
     EXPECT_FALSE(notes.failure);
     std::filesystem::remove(volume_ / "latest");
@@ -282,7 +282,7 @@ TEST_F(PublishedCopies, APointerKeepsOnlyWhatItLeadsToWhateverItsTextIs) {
   std::filesystem::create_symlink("step-2/../step-3", volume_ / "latest");
   PruneNotes notes;
   send("step-4");
-  EXPECT_TRUE(remove_older_copies(volume_, {1}, &notes));
+  EXPECT_TRUE(remove_older_copies(volume_, {1}, notes));
   EXPECT_EQ(names(), (Names{"step-4", "step-3"}));
   ASSERT_EQ(notes.stays.size(), 1U);
   EXPECT_THAT(notes.stays.front(), testing::StartsWith("step-3 in "));

@@ -11,6 +11,15 @@
 
 namespace spark::staging::test {
 
+// An error also if one could not be deleted.
+inline Result<std::vector<RemovedCopy>> remove_older_copies(const std::filesystem::path& folder,
+                                                            const Keep& keep) {
+  PruneNotes notes;
+  auto removed = staging::remove_older_copies(folder, keep, notes);
+  if (removed && notes.failure) return fail(*notes.failure);
+  return removed;
+}
+
 class PublishedCopies : public testing::Test {
  protected:
   // Each copy is 10 s newer than the previous one.

@@ -56,7 +56,7 @@ TEST(WholeCopies, AreKnownByWhatTheyLackNotByTheirPermissions) {
   std::filesystem::permissions(volume / "step-2", std::filesystem::perms(0775));
   write_text(volume / "step-2/README", "the best one");
   PruneNotes notes;
-  const auto removed = remove_older_copies(volume, {1}, &notes);
+  const auto removed = remove_older_copies(volume, {1}, notes);
   ASSERT_OK(removed);
   ASSERT_EQ(removed->size(), 1u);
   EXPECT_EQ(removed->front().name, "step-1");

@@ -172,7 +172,8 @@ TEST_F(SwappedShardsTest, ALinkInThePlaceOfTheOutputsFolderIsNotFollowed) {
   ASSERT_OK(point_at_highest(made->path, rename));
   EXPECT_EQ(fs::read_symlink(folder_ / "away/latest"), "step-2");
   EXPECT_FALSE(fs::is_symlink(fs::symlink_status(closed_ / "latest")));
-  const auto removed = remove_older_copies(made->path, Keep{1});
+  PruneNotes notes;
+  const auto removed = remove_older_copies(made->path, Keep{1}, notes);
   ASSERT_OK(removed);
   EXPECT_EQ(removed->size(), 1U);
   EXPECT_FALSE(fs::exists(folder_ / "away/step-1"));
