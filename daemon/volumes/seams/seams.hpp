@@ -22,7 +22,7 @@ struct Seams {
   Device& device;
   Reservations& reservations;
   VolumeStore& store;
-  Neighbours& neighbours;
+  Neighbours neighbours;
   std::shared_ptr<void> owner;  // owns the referenced objects
 };
 

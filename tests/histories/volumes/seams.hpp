@@ -119,21 +119,6 @@ class HostReservations final : public volumes::Reservations {
   std::string volume_;
 };
 
-class HostNeighbours final : public volumes::Neighbours {
- public:
-  HostNeighbours(Host& host, volumes::OtherVolumes others) : host_(host), others_(std::move(others)) {}
-
-  Result<nvmetcp::HostIdentity> host_identity() override { return host_.driver.identity(); }
-  std::string node_name() override { return host_.name; }
-  bool subsystem_shared() override { return others_.share_subsystem(); }
-  std::string target_at(const nvmetcp::Portal& numeric) override { return others_.find_target_at(numeric); }
-  void target_is_back() override { others_.target_is_back(); }
-
- private:
-  Host& host_;
-  volumes::OtherVolumes others_;
-};
-
 // The device's block device, if it is there and answers; Pause: it does not answer now.
 std::variant<Pause, Result<HeadPtr>> answering(Host& host, const std::string& device);
 // "python3 (pid 4711, open file)", and mounts below; as mounts::describe_users() does.
