@@ -19,7 +19,6 @@ struct SimulatedVolume {
   SimulatedFabricSnapshot snapshot;
   SimulatedMounts mounts;
   SimulatedDevice device;
-  SimulatedReservation reservations;
 
   SimulatedVolume(const HostContext& context, World& world, Duration pace, const std::string& volume)
       : asker(context.runner, context.snapshot, volume),
@@ -27,8 +26,7 @@ struct SimulatedVolume {
         fabric(world, volume, pace),
         snapshot(world),
         mounts(world, store, context.clock, volume, pace),
-        device(world, volume),
-        reservations(world, volume) {}
+        device(world, volume) {}
 };
 
 // The beginning of each event's sentence in the log.
@@ -53,12 +51,15 @@ volumes::Seams SimulatedHost::seams_of(const config::Volume& volume,
   if (target) world_.add(*target);
   world_.add(volume);
   const auto all = std::make_shared<SimulatedVolume>(context_, world_, pace_, volume.name);
+  volumes::Reserve reserve = [&device = all->device](volumes::ReservationRequest request) {
+    return device.reserve(std::move(request));
+  };
   volumes::Neighbours this_host{[] {
                                   return nvmetcp::HostIdentity{kHostNqn, kHostId};
                                 },
                                 [] { return kNodeName; }};
-  return {all->fabric,       all->snapshot, all->mounts,          all->device,
-          all->reservations, all->store,    std::move(this_host), all};
+  return {all->fabric,        all->snapshot, all->mounts,          all->device,
+          std::move(reserve), all->store,    std::move(this_host), all};
 }
 
 std::unique_ptr<discovery::Actions> SimulatedHost::discovery_of(const config::Target& target) {

@@ -49,20 +49,14 @@ asio::awaitable<Result<mounts::Guard>> SimulatedMounts::guard(std::filesystem::p
   co_return guard;
 }
 
-asio::awaitable<Result<volumes::Unmounted>> SimulatedMounts::unmount(volumes::OwnMount mount,
-                                                                     mounts::Unmount how) {
+asio::awaitable<Result<std::string>> SimulatedMounts::unmount(volumes::OwnMount mount, mounts::Unmount how) {
   const Storage& storage = world_.targets().storage_of(volume_);
   co_await wait_for(storage.mounts, pace_);
-  volumes::Unmounted unmounted;
   const std::filesystem::path& target = mount.target();
-  if (mounts::mounted_at(world_.mounts(), target) == nullptr) {
-    unmounted.change = Change::AlreadyThere;
-    co_return unmounted;
-  }
+  if (mounts::mounted_at(world_.mounts(), target) == nullptr) co_return "";
   if (how == mounts::Unmount::Plain && !storage.users.empty()) co_return fail(in_use(target, storage.users));
   world_.unmount(target);
-  unmounted.users = storage.users;
-  co_return unmounted;
+  co_return storage.users;
 }
 
 asio::awaitable<Result<std::string>> SimulatedMounts::users(std::filesystem::path /*target*/) {
@@ -152,7 +146,7 @@ asio::awaitable<Result<>> SimulatedDevice::stop_writing(volumes::OwnMount /*moun
   co_return Result<>{};
 }
 
-asio::awaitable<Result<nvmetcp::ReservationState>> SimulatedReservation::reservation(
+asio::awaitable<Result<nvmetcp::ReservationState>> SimulatedDevice::reserve(
     volumes::ReservationRequest request) {
   SimulatedReservations commands(world_.targets().storage_of(volume_).reservations, kHostId);
   switch (request.act) {

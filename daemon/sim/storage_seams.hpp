@@ -20,7 +20,7 @@ class SimulatedMounts final : public volumes::Mounts {
   asio::awaitable<Result<volumes::Mounted>> mount(mounts::MountRequest request,
                                                   volumes::FilesystemIdentity identity) override;
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
-  asio::awaitable<Result<volumes::Unmounted>> unmount(volumes::OwnMount mount, mounts::Unmount how) override;
+  asio::awaitable<Result<std::string>> unmount(volumes::OwnMount mount, mounts::Unmount how) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
   asio::awaitable<Result<mounts::Closed>> publish(volumes::Remount mount, mounts::AfterPublish then) override;
   asio::awaitable<Result<>> make_writable(volumes::Remount mount) override;
@@ -52,18 +52,7 @@ class SimulatedDevice final : public volumes::Device {
     return std::nullopt;
   }
   bool has_stuck_worker() override { return false; }
-
- private:
-  World& world_;
-  std::string volume_;
-};
-
-class SimulatedReservation final : public volumes::Reservations {
- public:
-  SimulatedReservation(World& world, std::string volume) : world_(world), volume_(std::move(volume)) {}
-
-  asio::awaitable<Result<nvmetcp::ReservationState>> reservation(
-      volumes::ReservationRequest request) override;
+  asio::awaitable<Result<nvmetcp::ReservationState>> reserve(volumes::ReservationRequest request);
 
  private:
   World& world_;

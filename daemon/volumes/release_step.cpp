@@ -28,7 +28,7 @@ asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volu
   if (!unmounted && !(how == mounts::Unmount::Force && is_gone)) co_return fail(unmounted.error());
   if (unmounted && !is_gone)
     co_return fail(Errc::Failed, "the mount on " + printable(volume.mount.native()) + " stays");
-  if (unmounted) users = unmounted->users;
+  if (unmounted) users = *unmounted;
   co_return Result<>{};
 }
 
@@ -159,7 +159,7 @@ asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const confi
   }
   ReservationRequest request{
       ReservationAct::Release, "/dev/" + block->device, {volume.nvme->subsystem, volume.nvme->nsid}};
-  const auto answer = co_await seams.reservations.reservation(std::move(request));
+  const auto answer = co_await seams.reserve(std::move(request));
   if (!answer) given.still_reserved = failed + answer.error().message();
   given.gave_back = answer && answer->hold != nvmetcp::Hold::Unsupported;
   co_return given;

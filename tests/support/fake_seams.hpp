@@ -56,27 +56,29 @@ class FakeStore final : public VolumeStore {
 inline Seams fake_seams(FakeWorld& world) {
   struct All {
     explicit All(FakeWorld& world)
-        : fabric(world), snapshot(world), mounts(world), device(world), reservations(world), store(world) {}
+        : fabric(world), snapshot(world), mounts(world), device(world), store(world) {}
     FakeFabric fabric;
     FakeFabricSnapshot snapshot;
     FakeMounts mounts;
     FakeDevice device;
-    FakeReservations reservations;
     FakeStore store;
   };
   const auto all = std::make_shared<All>(world);
-  Neighbours neighbours{[] {
-                          return nvmetcp::HostIdentity{FakeWorld::kHost, FakeWorld::kHostId};
-                        },
-                        [] { return FakeWorld::kNode; }, [&world] { return world.shared; },
-                        [](const nvmetcp::Portal& numeric) {
-                          return numeric.address == FakeWorld::kOtherAddress ? "spare"
-                                 : numeric.address == "10.0.0.5"             ? "rose"
-                                                                             : "";
-                        },
-                        [&world] { world.touched.emplace_back("target is back"); }};
-  return {all->fabric,       all->snapshot, all->mounts,           all->device,
-          all->reservations, all->store,    std::move(neighbours), all};
+  Reserve reserve = [&device = all->device](ReservationRequest request) {
+    return device.reserve(std::move(request));
+  };
+  Neighbours neighbours;
+  neighbours.host_identity = [] { return nvmetcp::HostIdentity{FakeWorld::kHost, FakeWorld::kHostId}; };
+  neighbours.node_name = [] { return FakeWorld::kNode; };
+  neighbours.subsystem_shared = [&world] { return world.shared; };
+  neighbours.target_at = [](const nvmetcp::Portal& numeric) {
+    return numeric.address == FakeWorld::kOtherAddress ? "spare"
+           : numeric.address == "10.0.0.5"             ? "rose"
+                                                       : "";
+  };
+  neighbours.target_is_back = [&world] { world.touched.emplace_back("target is back"); };
+  return {all->fabric,        all->snapshot, all->mounts,           all->device,
+          std::move(reserve), all->store,    std::move(neighbours), all};
 }
 
 }  // namespace spark::volumes

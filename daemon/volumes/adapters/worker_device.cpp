@@ -11,6 +11,7 @@ constexpr Duration kSuperblock{10'000};
 constexpr Duration kProbe{5'000};
 constexpr Duration kMountedState{2'000};  // read from memory
 constexpr Duration kStopWriting{20'000};
+constexpr Duration kReservation{15'000};  // three or four commands, each answered at once by a healthy target
 
 }  // namespace
 
@@ -70,6 +71,16 @@ asio::awaitable<Result<>> WorkerDevice::stop_writing(OwnMount mount, std::string
   request["device"] = device;
   const auto answer = co_await asker_.act("stop-writing", std::move(request), kStopWriting);
   co_return success_of(answer);
+}
+
+asio::awaitable<Result<nvmetcp::ReservationState>> WorkerDevice::reserve(ReservationRequest wanted) {
+  static constexpr const char* kActs[] = {"look", "hold", "take", "release"};
+  json::object request{{"act", kActs[static_cast<std::size_t>(wanted.act)]},
+                       {"device", wanted.device},
+                       {"subsystem", wanted.of.subsystem},
+                       {"nsid", wanted.of.nsid}};
+  auto answer = co_await asker_.act("reservation", std::move(request), kReservation);
+  co_return workers::message_of<nvmetcp::ReservationState>(std::move(answer));
 }
 
 std::optional<std::uint64_t> WorkerDevice::completed_io(const std::string& device,

@@ -22,6 +22,8 @@ class WorkerDevice final : public Device {
   asio::awaitable<Result<>> stop_writing(OwnMount mount, std::string device) override;
   std::optional<std::uint64_t> completed_io(const std::string& device,
                                             const std::vector<std::string>& controllers) override;
+  // See seams/reservations.hpp.
+  asio::awaitable<Result<nvmetcp::ReservationState>> reserve(ReservationRequest request);
   bool has_stuck_worker() override { return asker_.is_stuck(asker_.subject()); }
 
  private:

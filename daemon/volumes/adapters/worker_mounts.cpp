@@ -64,7 +64,7 @@ asio::awaitable<Result<mounts::Guard>> WorkerMounts::guard(std::filesystem::path
   co_return workers::message_of<mounts::Guard>(std::move(answer));
 }
 
-asio::awaitable<Result<Unmounted>> WorkerMounts::unmount(OwnMount mount, mounts::Unmount how) {
+asio::awaitable<Result<std::string>> WorkerMounts::unmount(OwnMount mount, mounts::Unmount how) {
   json::object request = message_of(mount);
   request["how"] = workers::to_string(how);
   const auto& table = mount_table();
@@ -73,7 +73,7 @@ asio::awaitable<Result<Unmounted>> WorkerMounts::unmount(OwnMount mount, mounts:
   const Duration limit = how == mounts::Unmount::Plain ? kUnmount : detaching;
   auto answer = co_await asker_.act("unmount", std::move(request), limit);
   if (!answer) co_return answer.take_error();
-  co_return Unmounted{workers::change_from_json(*answer), get_text(*answer, "users")};
+  co_return get_text(*answer, "users");
 }
 
 asio::awaitable<Result<std::string>> WorkerMounts::users(std::filesystem::path target) {

@@ -17,7 +17,7 @@ class WorkerMounts final : public Mounts {
 
   asio::awaitable<Result<Mounted>> mount(mounts::MountRequest request, FilesystemIdentity identity) override;
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
-  asio::awaitable<Result<Unmounted>> unmount(OwnMount mount, mounts::Unmount how) override;
+  asio::awaitable<Result<std::string>> unmount(OwnMount mount, mounts::Unmount how) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
   asio::awaitable<Result<mounts::Closed>> publish(Remount mount, mounts::AfterPublish then) override;
   asio::awaitable<Result<>> make_writable(Remount mount) override;

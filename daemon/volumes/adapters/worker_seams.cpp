@@ -6,7 +6,6 @@
 #include "daemon/volumes/adapters/worker_device.hpp"
 #include "daemon/volumes/adapters/worker_fabric.hpp"
 #include "daemon/volumes/adapters/worker_mounts.hpp"
-#include "daemon/volumes/adapters/worker_reservations.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -18,7 +17,6 @@ struct Adapters {
   FileStore store;
   WorkerMounts mounts;
   WorkerDevice device;
-  WorkerReservations reservations{asker};
 
   Adapters(workers::Runner& runner, HostSnapshot& seen, const std::string& volume,
            const std::filesystem::path& folder)
@@ -34,9 +32,12 @@ struct Adapters {
 Seams worker_seams(workers::Runner& runner, HostSnapshot& snapshot, const std::string& volume,
                    const std::filesystem::path& folder) {
   const auto all = std::make_shared<Adapters>(runner, snapshot, volume, folder);
+  Reserve reserve = [&device = all->device](ReservationRequest request) {
+    return device.reserve(std::move(request));
+  };
   Neighbours this_host{[&snapshot] { return snapshot.host(); }, [] { return host_name(); }};
-  return {all->fabric,       all->snapshot, all->mounts,          all->device,
-          all->reservations, all->store,    std::move(this_host), all};
+  return {all->fabric,        all->snapshot, all->mounts,          all->device,
+          std::move(reserve), all->store,    std::move(this_host), all};
 }
 
 }  // namespace spark::volumes

@@ -17,7 +17,7 @@ namespace {
 asio::awaitable<Result<bool>> refuses_writes(const VolumeContext& volume) {
   const config::NvmeSource& source = *volume.settings.nvme;
   ReservationRequest look{ReservationAct::Look, volume.status.device, {source.subsystem, source.nsid}};
-  const auto holding = co_await volume.seams.reservations.reservation(std::move(look));
+  const auto holding = co_await volume.seams.reserve(std::move(look));
   if (!holding) co_return fail(holding.error());
   co_return holding->hold == nvmetcp::Hold::Theirs && !holding->cloned_id;
 }

@@ -97,7 +97,7 @@ asio::awaitable<Result<ReservationState>> Fence::ask(ReservationAct act) {
 asio::awaitable<Result<ReservationState>> Fence::ask_namespace(ReservationAct act) {
   const config::NvmeSource& source = *volume_.settings.nvme;
   ReservationRequest request{act, volume_.status.device, {source.subsystem, source.nsid}};
-  co_return co_await volume_.seams.reservations.reservation(std::move(request));
+  co_return co_await volume_.seams.reserve(std::move(request));
 }
 
 // The target forgot the reservation while this host had the file system mounted for writing, as nvmet does

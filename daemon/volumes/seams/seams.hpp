@@ -20,7 +20,7 @@ struct Seams {
   FabricSnapshot& snapshot;
   Mounts& mounts;
   Device& device;
-  Reservations& reservations;
+  Reserve reserve;
   VolumeStore& store;
   Neighbours neighbours;
   std::shared_ptr<void> owner;  // owns the referenced objects

@@ -169,8 +169,7 @@ std::optional<std::uint64_t> HostDevice::completed_io(const std::string& device,
   return head->completed;
 }
 
-asio::awaitable<Result<nvmetcp::ReservationState>> HostReservations::reservation(
-    volumes::ReservationRequest request) {
+asio::awaitable<Result<nvmetcp::ReservationState>> HostDevice::reserve(volumes::ReservationRequest request) {
   auto work = [&host = host_, request]() -> Turn<nvmetcp::ReservationState> {
     // Unlike a read, such a command does not wait for a link that the kernel knows to be down, and is not
     // sent again when it is back (REQ_FAILFAST_DRIVER).

@@ -19,15 +19,13 @@ struct AllSeams {
         view(host),
         store(host, volume),
         mounts(host, store, volume),
-        device(host, volume),
-        reservations(host, volume) {}
+        device(host, volume) {}
 
   HostFabric fabric;
   HostFabricView view;
   HostStore store;
   HostMounts mounts;
   HostDevice device;
-  HostReservations reservations;
 };
 
 }  // namespace
@@ -53,9 +51,12 @@ nvmetcp::LocalRegistrant Host::registrant() const {
 
 volumes::Seams seams_of(Host& host, const std::string& volume) {
   const auto all = std::make_shared<AllSeams>(host, volume);
+  volumes::Reserve reserve = [&device = all->device](volumes::ReservationRequest request) {
+    return device.reserve(std::move(request));
+  };
   volumes::Neighbours this_host{[&host] { return host.driver.identity(); }, [&host] { return host.name; }};
-  return {all->fabric,       all->view,  all->mounts,          all->device,
-          all->reservations, all->store, std::move(this_host), all};
+  return {all->fabric,        all->view,  all->mounts,          all->device,
+          std::move(reserve), all->store, std::move(this_host), all};
 }
 
 }  // namespace spark::histories

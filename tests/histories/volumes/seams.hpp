@@ -76,7 +76,7 @@ class HostMounts final : public volumes::Mounts {
   asio::awaitable<Result<volumes::Mounted>> mount(mounts::MountRequest request,
                                                   volumes::FilesystemIdentity identity) override;
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
-  asio::awaitable<Result<volumes::Unmounted>> unmount(volumes::OwnMount mount, mounts::Unmount how) override;
+  asio::awaitable<Result<std::string>> unmount(volumes::OwnMount mount, mounts::Unmount how) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
   asio::awaitable<Result<mounts::Closed>> publish(volumes::Remount mount, mounts::AfterPublish then) override;
   asio::awaitable<Result<>> make_writable(volumes::Remount mount) override;
@@ -100,19 +100,8 @@ class HostDevice final : public volumes::Device {
   asio::awaitable<Result<>> stop_writing(volumes::OwnMount mount, std::string device) override;
   std::optional<std::uint64_t> completed_io(const std::string& device,
                                             const std::vector<std::string>& controllers) override;
+  asio::awaitable<Result<nvmetcp::ReservationState>> reserve(volumes::ReservationRequest request);
   bool has_stuck_worker() override { return host_.workers.is_stuck(volume_); }
-
- private:
-  Host& host_;
-  std::string volume_;
-};
-
-class HostReservations final : public volumes::Reservations {
- public:
-  HostReservations(Host& host, std::string volume) : host_(host), volume_(std::move(volume)) {}
-
-  asio::awaitable<Result<nvmetcp::ReservationState>> reservation(
-      volumes::ReservationRequest request) override;
 
  private:
   Host& host_;

@@ -64,8 +64,7 @@ class SharedSubsystemTest : public testing::Test {
     };
     const auto all = std::make_shared<Stored>(host->seams_of(volume, target));
     const Seams& its = all->simulated;
-    return {its.fabric,       its.snapshot, its.mounts,     its.device,
-            its.reservations, all->store,   its.neighbours, all};
+    return {its.fabric, its.snapshot, its.mounts, its.device, its.reserve, all->store, its.neighbours, all};
   }
   bool are_all(State state) {
     return run_until(context, [&] {
