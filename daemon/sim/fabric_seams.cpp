@@ -43,12 +43,8 @@ asio::awaitable<Result<nvmetcp::Smart>> SimulatedFabric::smart(std::string contr
   co_return fail(Errc::Unsupported, controller + " is simulated, and has no SMART log page");
 }
 
-Result<std::vector<nvmetcp::Controller>> SimulatedFabricSnapshot::controllers(const std::string& subsystem) {
-  return addresses_.ours(nvmetcp::controllers_of(world_.controllers(), subsystem, kHostNqn));
-}
-
-std::vector<nvmetcp::Controller> SimulatedFabricSnapshot::strangers(const std::string& subsystem) {
-  return addresses_.strangers(nvmetcp::controllers_of(world_.controllers(), subsystem, kHostNqn));
+Result<std::vector<nvmetcp::Controller>> SimulatedFabricSnapshot::connected(const std::string& subsystem) {
+  return nvmetcp::controllers_of(world_.controllers(), subsystem, kHostNqn);
 }
 
 Result<> SimulatedFabricSnapshot::check_paths_secured(const std::string& /*subsystem*/,

@@ -38,9 +38,7 @@ class SimulatedFabricSnapshot final : public volumes::FabricSnapshot {
  public:
   explicit SimulatedFabricSnapshot(World& world) : world_(world) {}
 
-  nvmetcp::TargetAddresses& addresses() override { return addresses_; }
-  Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
-  std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override;
+  Result<std::vector<nvmetcp::Controller>> connected(const std::string& subsystem) override;
   // Keys and encryption are not simulated: every path counts as secured.
   Result<> check_paths_secured(const std::string& subsystem, const nvmetcp::ConnectOptions& options) override;
   Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
@@ -49,7 +47,6 @@ class SimulatedFabricSnapshot final : public volumes::FabricSnapshot {
 
  private:
   World& world_;
-  nvmetcp::TargetAddresses addresses_;
 };
 
 class SimulatedDiscovery final : public discovery::Actions {

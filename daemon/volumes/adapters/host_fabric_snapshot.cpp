@@ -3,18 +3,12 @@
 #include "nvmetcp/security/path_security.hpp"
 
 namespace spark::volumes {
-Result<std::vector<nvmetcp::Controller>> HostFabricSnapshot::controllers(const std::string& subsystem) {
+
+Result<std::vector<nvmetcp::Controller>> HostFabricSnapshot::connected(const std::string& subsystem) {
   const auto& all = snapshot_.controllers();
   if (!all) return all;
   const auto& host = snapshot_.host();
-  return addresses_.ours(nvmetcp::controllers_of(*all, subsystem, host ? host->nqn : ""));
-}
-
-std::vector<nvmetcp::Controller> HostFabricSnapshot::strangers(const std::string& subsystem) {
-  const auto& all = snapshot_.controllers();
-  if (!all) return {};
-  const auto& host = snapshot_.host();
-  return addresses_.strangers(nvmetcp::controllers_of(*all, subsystem, host ? host->nqn : ""));
+  return nvmetcp::controllers_of(*all, subsystem, host ? host->nqn : "");
 }
 
 Result<> HostFabricSnapshot::check_paths_secured(const std::string& subsystem,

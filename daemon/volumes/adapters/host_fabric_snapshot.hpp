@@ -10,9 +10,7 @@ class HostFabricSnapshot final : public FabricSnapshot {
  public:
   explicit HostFabricSnapshot(HostSnapshot& snapshot) : snapshot_(snapshot) {}
 
-  nvmetcp::TargetAddresses& addresses() override { return addresses_; }
-  Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
-  std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override;
+  Result<std::vector<nvmetcp::Controller>> connected(const std::string& subsystem) override;
   Result<> check_paths_secured(const std::string& subsystem, const nvmetcp::ConnectOptions& options) override;
   Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
                                                   std::uint32_t nsid) override;
@@ -20,7 +18,6 @@ class HostFabricSnapshot final : public FabricSnapshot {
 
  private:
   HostSnapshot& snapshot_;
-  nvmetcp::TargetAddresses addresses_;
 };
 
 }  // namespace spark::volumes

@@ -34,19 +34,14 @@ class HostFabricView final : public volumes::FabricSnapshot {
  public:
   explicit HostFabricView(Host& host) : host_(host) {}
 
-  nvmetcp::TargetAddresses& addresses() override { return addresses_; }
-  Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
-  std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override;
+  Result<std::vector<nvmetcp::Controller>> connected(const std::string& subsystem) override;
   Result<> check_paths_secured(const std::string& subsystem, const nvmetcp::ConnectOptions& options) override;
   Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
                                                   std::uint32_t nsid) override;
   Result<nvmetcp::DeviceOwner> owner_of_device(dev_t device) override;
 
  private:
-  std::vector<nvmetcp::Controller> all_of(const std::string& subsystem) const;
-
   Host& host_;
-  nvmetcp::TargetAddresses addresses_;
 };
 
 class HostStore final : public volumes::VolumeStore {
