@@ -112,9 +112,8 @@ class Release {
                      : "try again"});
       }
       if (answers && is_writable) {
-        volumes::OnDisk there{answer->uuid, answer->being_written};
         const auto same = co_await volumes::check_not_exchanged(
-            seams_, volume_, *standing.own, device_, std::move(there), reason_ == ReleaseReason::Shutdown);
+            seams_, volume_, *standing.own, device_, answer->superblock, reason_ == ReleaseReason::Shutdown);
         if (!same) co_return leave_exchanged(*standing.own, same.error());
       }
     }

@@ -115,14 +115,10 @@ asio::awaitable<Result<volumes::ProbeAnswer>> SimulatedDevice::probe(volumes::Pr
   Storage& storage = world_.targets().storage_of(volume_);
   if (auto answers = co_await wait_for_read(storage, world_.is_live(storage)); !answers)
     co_return answers.take_error();
-  const mounts::Superblock superblock = superblock_of(storage);
   volumes::ProbeAnswer answer;
-  answer.us = static_cast<double>(std::chrono::microseconds(*storage.latency).count());
-  answer.uuid = superblock.uuid;
+  answer.superblock = superblock_of(storage);
+  answer.superblock.read_us = static_cast<double>(std::chrono::microseconds(*storage.latency).count());
   answer.shut_down = request.device.empty() && storage.is_shut_down;
-  answer.being_written = superblock.being_written;
-  answer.stamp = superblock.stamp;
-  answer.mmp_node = superblock.mmp_node;
   if (!request.keep_reservation) co_return answer;
   SimulatedReservations commands(storage.reservations, kHostId);
   const auto holding = nvmetcp::keep_reservation(commands, kUs);

@@ -177,7 +177,7 @@ std::string holds_another(const std::string& device, const std::string& uuid) {
 }
 
 asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::Volume& volume,
-                                              OwnMount mount, std::string device, OnDisk there,
+                                              OwnMount mount, std::string device, mounts::Superblock there,
                                               bool is_cut_off) {
   const std::string reported = co_await mounted_filesystem(seams, mount);
   const std::string mounted = reported.empty() ? expected_uuid(seams, volume) : reported;

@@ -116,13 +116,9 @@ class FakeDevice final : public Device {
     world_.while_probing();
     if (is_silent || !world_.answers) co_return fail(Errc::TimedOut, "no answer");
     ProbeAnswer answer;
-    answer.us = world_.probe_us;
-    answer.uuid = world_.superblock.uuid;
+    answer.superblock = world_.superblock;
+    answer.superblock.read_us = world_.probe_us;
     answer.shut_down = request.device.empty() && world_.shut_down;
-    answer.being_written = world_.superblock.being_written;
-    answer.stamp = world_.superblock.stamp;
-    answer.mounts = world_.superblock.mounts;
-    answer.mmp_node = world_.superblock.mmp_node;
     if (request.keep_reservation) answer.holding = *nvmetcp::keep_reservation(commands_, FakeWorld::kUs);
     for (unsigned turn = 0; turn < world_.probe_takes; ++turn) co_await asio::post(asio::use_awaitable);
     co_return answer;

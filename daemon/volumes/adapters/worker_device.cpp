@@ -29,13 +29,13 @@ asio::awaitable<Result<ProbeAnswer>> WorkerDevice::probe(ProbeRequest wanted) {
   if (!answer) co_return answer.take_error();
   ProbeAnswer probed;
   if (wanted.device.empty()) {
-    probed.us = get_double(*answer, "us").value_or(0);
+    probed.superblock.read_us = get_double(*answer, "us").value_or(0);
     probed.shut_down = get_bool(*answer, "shut_down").value_or(false);
     co_return probed;
   }
-  const auto seen = from_message<mounts::Superblock>(*answer);
-  if (!seen) co_return seen.take_error();
-  probed = {seen->read_us, seen->uuid, false, seen->being_written, seen->stamp, seen->mounts, seen->mmp_node};
+  auto superblock = from_message<mounts::Superblock>(*answer);
+  if (!superblock) co_return superblock.take_error();
+  probed.superblock = std::move(*superblock);
   if (get_object(*answer, "reservation") != nullptr) {
     auto holding = workers::member_of<nvmetcp::ReservationState>(*answer, "reservation");
     if (!holding) co_return holding.take_error();

@@ -251,9 +251,8 @@ asio::awaitable<Result<>> NvmeAttachment::check_before_leaving() {
   const std::string device = standing.top->source;
   const auto superblock = co_await volume_.seams.device.read_superblock(device);
   if (!superblock) co_return superblock.take_error();
-  OnDisk there{superblock->uuid, superblock->being_written};
-  co_return co_await check_not_exchanged(volume_.seams, volume_.settings, *standing.own, device,
-                                         std::move(there), false);
+  co_return co_await check_not_exchanged(volume_.seams, volume_.settings, *standing.own, device, *superblock,
+                                         false);
 }
 
 asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {

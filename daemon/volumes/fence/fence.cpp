@@ -114,7 +114,7 @@ bool Fence::is_forgotten_hold(const ReservationState& holding, const mounts::Sup
     mount = std::make_shared<CheckedMount>(std::move(found));
   }
   return mount->is_writer && mount->uuid == superblock.uuid && mount->fence_lost.empty() &&
-         mount->held_stamp != 0 && !was_mounted_elsewhere(*mount, superblock.stamp, superblock.mounts);
+         mount->held_stamp != 0 && !was_mounted_elsewhere(*mount, superblock);
 }
 
 // Checks that no other host holds it or has it open for writing. If its writer did not close it, one of these

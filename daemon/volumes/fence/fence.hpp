@@ -59,7 +59,7 @@ class Fence {
   std::string name_holder(const nvmetcp::ReservationState& holding,
                           const mounts::Superblock& superblock) const;
   Error held_elsewhere(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
-  bool was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp, std::uint64_t mounts) const;
+  bool was_mounted_elsewhere(const CheckedMount& mount, const mounts::Superblock& now) const;
   std::string why_taken(CheckedMount& mount, const ProbeAnswer& answer);
   asio::awaitable<void> note_held(CheckedMountPtr mount, ProbeAnswer answer);
   bool is_forgotten_hold(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);

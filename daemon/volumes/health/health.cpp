@@ -115,9 +115,10 @@ asio::awaitable<Finding> Health::probe() {
   const unsigned changes = mount ? mount->changes : 0;
   auto answer = co_await volume_.seams.device.probe(std::move(request));
   if (answer && mount && (mount->is_changing_writing || mount->changes != changes)) {
-    answer->stamp = answer->mounts = 0;  // this host's own remount changes these
-    answer->being_written = false;
-    answer->mmp_node.clear();
+    mounts::Superblock& changed = answer->superblock;  // by this host's own remount
+    changed.stamp = changed.mounts = 0;
+    changed.being_written = false;
+    changed.mmp_node.clear();
   }
   if (!answer) {
     next_probe_ = volume_.clock.steady();
@@ -125,7 +126,7 @@ asio::awaitable<Finding> Health::probe() {
     co_return found;
   }
   silent_probes_ = 0;
-  volume_.status.probes.add(answer->us);
+  volume_.status.probes.add(answer->superblock.read_us);
   co_return co_await judge(*answer);
 }
 
@@ -140,14 +141,14 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
     found = {Verdict::Lost, why_lost(Place::Broken)};
     co_return found;
   }
-  const bool is_other = is_nvme && answer.uuid != mount->uuid;
+  const std::string& uuid = answer.superblock.uuid;
+  const bool is_other = is_nvme && uuid != mount->uuid;
   bool is_renamed = false;
-  if (is_other) is_renamed = co_await has_new_uuid(mount, answer.uuid);
+  if (is_other) is_renamed = co_await has_new_uuid(mount, uuid);
   if (volume_.checked != mount) co_return Finding{};
   if (is_other && !is_renamed) {
     // Unflushed data would be written into the other file system.
-    found = {mount->is_writer ? Verdict::Exchanged : Verdict::Lost,
-             holds_another(status.device, answer.uuid)};
+    found = {mount->is_writer ? Verdict::Exchanged : Verdict::Lost, holds_another(status.device, uuid)};
     if (!mount->is_writer) volume_.forget_mount();  // checked again, and refused
     co_return found;
   }
@@ -159,7 +160,7 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
       co_return found;
     }
   }
-  publication_.look_for_writers(*mount, answer);
+  publication_.look_for_writers(*mount, answer.superblock);
   if (!is_nvme || !co_await is_shut_down()) co_return found;
   mount->is_broken = true;
   found = {Verdict::Lost, why_lost(Place::Broken)};

@@ -144,7 +144,7 @@ TEST_F(StorageSeams, EachPublishCountsAGenerationAndIsReadOnlyUntilMadeWritable)
 TEST_F(StorageSeams, AProbeHasTheConfiguredLatencyAndNoAnswerIsATimeout) {
   change([](VolumeChange& all) { all.latency = VolumeChange::Latency(Duration(3)); });
   volumes::ProbeRequest request{kMount, "/dev/" + storage().device, std::nullopt};
-  EXPECT_EQ((*await(context, device.probe(request)))->us, 3000);
+  EXPECT_EQ((*await(context, device.probe(request)))->superblock.read_us, 3000);
   change([](VolumeChange& all) { all.latency = VolumeChange::Latency(); });
   EXPECT_EQ(await(context, device.probe(request))->error().kind, Errc::TimedOut);
 }
