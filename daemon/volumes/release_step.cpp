@@ -35,7 +35,7 @@ asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volu
 // Through a detached mount of the volume's own namespace, a program would go on writing.
 asio::awaitable<bool> is_used_by_another(const Seams& seams, const config::Volume& volume, Errc refusal) {
   if (refusal != Errc::Refused) co_return false;
-  const auto own = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto own = own_namespace(seams, volume);
   if (!own) co_return own.error().kind == Errc::NotFound;
   const auto superblock = co_await seams.device.read_superblock("/dev/" + own->device);
   co_return superblock && !superblock->is_claimed;
@@ -44,7 +44,7 @@ asio::awaitable<bool> is_used_by_another(const Seams& seams, const config::Volum
 }  // namespace
 
 Error mounted_before(const Seams& seams, const config::Volume& volume, const std::string& device) {
-  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = own_namespace(seams, volume);
   const std::string where = block ? where_mounted(seams, block->device_number).value_or("") : "";
   return {
       Errc::Refused,
@@ -57,7 +57,7 @@ Error mounted_before(const Seams& seams, const config::Volume& volume, const std
 }
 
 Result<> check_not_elsewhere(const Seams& seams, const config::Volume& volume) {
-  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = own_namespace(seams, volume);
   if (!block || look_at_place(seams, volume).own) return {};
   const std::string where = where_mounted(seams, block->device_number).value_or("");
   if (where.empty()) return {};
@@ -146,7 +146,7 @@ asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const confi
   GivenBack given;
   if (!wants_reservation(volume)) co_return given;
   const std::string failed = "the reservation may still be held for this host: giving it back failed: ";
-  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = own_namespace(seams, volume);
   if (!block || !has_live_path(seams, volume)) {
     given.still_reserved = failed + (block ? "no path to the target is live" : block.error().message());
     co_return given;
@@ -202,7 +202,7 @@ std::optional<LooseConnection> loose_connection(const Seams& seams, const config
   const auto& table = seams.mounts.mount_table();
   const auto ours = seams.snapshot.controllers(subsystem);
   if (!table || !ours || seams.neighbours.subsystem_shared()) return std::nullopt;
-  const auto block = seams.snapshot.find_namespace(subsystem, volume.nvme->nsid);
+  const auto block = own_namespace(seams, volume);
   const auto strangers = seams.snapshot.strangers(subsystem);
   const bool is_in_use = std::ranges::any_of(*table, [&](const mounts::Mount& one) {
     if (block && one.device_number == block->device_number) return false;

@@ -35,12 +35,6 @@ class FabricSnapshot {
   // nvmetcp/security/path_security.hpp.
   virtual Result<> check_paths_secured(const std::string& subsystem,
                                        const nvmetcp::ConnectOptions& options) = 0;
-  // Among the namespaces of controllers().
-  Result<nvmetcp::Namespace> find_namespace(const std::string& subsystem, std::uint32_t nsid) {
-    const auto all = controllers(subsystem);
-    if (!all) return all.take_error();
-    return find_namespace_below(*all, nsid);
-  }
   // Among the namespaces of these controllers, which all belong to one subsystem.
   virtual Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
                                                           std::uint32_t nsid) = 0;
