@@ -1,4 +1,4 @@
-// The mount points, as daemon/volumes/adapters/worker_mounts.cpp and the workers behind it treat them.
+// The mount points, as daemon/volumes/adapters/worker_mounts.hpp and the workers behind it treat them.
 #include <algorithm>
 #include <cerrno>
 
