@@ -33,8 +33,8 @@ class Host {
  public:
   virtual ~Host() = default;
 
-  virtual volumes::Seams seams_of(const config::Volume& volume, const std::optional<config::Target>& target,
-                                  volumes::OtherVolumes others) = 0;
+  virtual volumes::Seams seams_of(const config::Volume& volume,
+                                  const std::optional<config::Target>& target) = 0;
   virtual std::unique_ptr<discovery::Actions> discovery_of(const config::Target& target) = 0;
   // From now until stop(), calls `heard` for each kernel event.
   virtual Result<> start(std::function<void(const Uevent&)> heard) = 0;

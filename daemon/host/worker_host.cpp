@@ -8,10 +8,8 @@
 namespace spark {
 
 volumes::Seams WorkerHost::seams_of(const config::Volume& volume,
-                                    const std::optional<config::Target>& /*target*/,
-                                    volumes::OtherVolumes others) {
-  return volumes::worker_seams(context_.runner, context_.snapshot, volume.name, context_.volumes_folder,
-                               std::move(others));
+                                    const std::optional<config::Target>& /*target*/) {
+  return volumes::worker_seams(context_.runner, context_.snapshot, volume.name, context_.volumes_folder);
 }
 
 std::unique_ptr<discovery::Actions> WorkerHost::discovery_of(const config::Target& target) {

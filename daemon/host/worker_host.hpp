@@ -9,8 +9,7 @@ class WorkerHost final : public Host {
  public:
   explicit WorkerHost(HostContext context) : context_(std::move(context)) {}
 
-  volumes::Seams seams_of(const config::Volume& volume, const std::optional<config::Target>& target,
-                          volumes::OtherVolumes others) override;
+  volumes::Seams seams_of(const config::Volume& volume, const std::optional<config::Target>& target) override;
   std::unique_ptr<discovery::Actions> discovery_of(const config::Target& target) override;
   Result<> start(std::function<void(const Uevent&)> heard) override;
   void stop() override;

@@ -1,6 +1,5 @@
 #include "daemon/mounts/guard.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -10,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -81,25 +79,14 @@ Result<UniqueFd> open_folder(const fs::path& target, const std::vector<Mount>& t
   return folder;
 }
 
-struct CloseListing {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
-// The first few names, and one more than are shown, to detect that there are others.
+// A few names, to show, and one more, to tell that there are others.
 Result<std::vector<std::string>> names_in(const UniqueFd& folder) {
-  UniqueFd listing(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const std::unique_ptr<DIR, CloseListing> entries(listing ? ::fdopendir(listing.get()) : nullptr);
-  if (!entries) return fail_errno(errno, "listing a mount point");
-  listing.release();
   std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(entries.get())) {
-    const std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    names.emplace_back(name);
-    if (names.size() > kMostFiles) break;
-  }
-  if (errno != 0) return fail_errno(errno, "listing a mount point");
+  std::error_code error;
+  fs::directory_iterator entry("/proc/self/fd/" + std::to_string(folder.get()), error);
+  for (; !error && entry != fs::directory_iterator() && names.size() <= kMostFiles; entry.increment(error))
+    names.push_back(entry->path().filename());
+  if (error) return fail_errno(error.value(), "listing a mount point");
   return names;
 }
 
@@ -114,12 +101,6 @@ fs::path record_of(const fs::path& records, const fs::path& target) {
 bool is_recorded(const fs::path& records, const fs::path& target) {
   std::error_code error;
   return fs::read_symlink(record_of(records, target), error) == target && !error;
-}
-
-Result<> flush_folder(const fs::path& folder) {
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd && ::fsync(fd.get()) == 0) return {};
-  return fail_errno(errno, "flushing " + in_words(folder));
 }
 
 Result<> write_record(const fs::path& records, const fs::path& target) {

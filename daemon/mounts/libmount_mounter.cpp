@@ -229,7 +229,7 @@ bool give_up_waiting(const Mount& mount, bool spares_server) {
 
 }  // namespace
 
-Result<Change> LibmountMounter::mount(const MountRequest& request) {
+Result<Change> mount(const MountRequest& request) {
   const auto source = source_of(request);
   if (!source) return fail_with(source.error(), doing(request));
   const auto table = read_mount_table({});
@@ -251,7 +251,7 @@ Result<Change> LibmountMounter::mount(const MountRequest& request) {
   return Change::Done;
 }
 
-Result<Change> LibmountMounter::unmount(const std::filesystem::path& target, Unmount how) {
+Result<Change> unmount(const std::filesystem::path& target, Unmount how) {
   const std::string doing = "unmounting " + quote(target);
   const auto table = read_mount_table({});
   if (!table) return fail_with(table.error(), doing);

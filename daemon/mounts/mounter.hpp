@@ -1,4 +1,4 @@
-// The seam to mount(2), by libmount. Every call may block indefinitely: workers only.
+// What is to be mounted or unmounted: libmount_mounter.hpp does it, in a worker.
 #pragma once
 
 #include <sys/types.h>
@@ -8,8 +8,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "base/result.hpp"
 
 namespace spark::mounts {
 
@@ -39,20 +37,5 @@ struct MountRequest {
 // NFS mount whose server is gone; requests that wait for the server fail, and the mount is detached if it
 // stays.
 enum class Unmount { Plain, Detach, Force };
-
-class Mounter {
- public:
-  virtual ~Mounter() = default;
-  // AlreadyThere: the same source is mounted there already, with the requested writability. Unavailable: the
-  // device now has another file system than requested. Refused: the mount point is not a folder, contains
-  // files or is reached through a symbolic link; something else is mounted there; the device is mounted
-  // elsewhere with the other writability; or another host has it open (MMP, which takes about twice its
-  // interval to detect it). Unsupported: the kernel or a helper program lacks the type. NFS: Unavailable,
-  // TimedOut, Denied, NotFound as reported by the server. Done is returned only after a check of the mount
-  // table.
-  virtual Result<Change> mount(const MountRequest& request) = 0;
-  // AlreadyThere: nothing is mounted there. Refused: in use, with the users' names and pids in the error.
-  virtual Result<Change> unmount(const std::filesystem::path& target, Unmount how) = 0;
-};
 
 }  // namespace spark::mounts

@@ -112,9 +112,8 @@ class Release {
                      : "try again"});
       }
       if (answers && is_writable) {
-        volumes::OnDisk there{answer->uuid, answer->being_written};
         const auto same = co_await volumes::check_not_exchanged(
-            seams_, volume_, *standing.own, device_, std::move(there), reason_ == ReleaseReason::Shutdown);
+            seams_, volume_, *standing.own, device_, answer->superblock, reason_ == ReleaseReason::Shutdown);
         if (!same) co_return leave_exchanged(*standing.own, same.error());
       }
     }
@@ -319,8 +318,6 @@ bool release_all(const config::Config& config, const std::string& program,
     if (--left == 0) context.stop();
   };
   const auto links = links_of(config, volumes);
-  const volumes::OtherVolumes no_others{[] { return false; },
-                                        [](const nvmetcp::Portal&) { return std::string(); }, [] {}};
   for (std::size_t i = 0; i < volumes.size(); ++i) {
     const config::Volume& volume = volumes[i];
     const bool stays = volume.nvme && std::ranges::any_of(besides, [&](const config::Volume& one) {
@@ -329,7 +326,7 @@ bool release_all(const config::Config& config, const std::string& program,
     if (stays && reason == ReleaseReason::Asked) links[i]->is_needed = true;
     // The others are named after a path, and have no records.
     const std::string name = i < config.volumes.size() ? volume.name : "." + std::to_string(i);
-    auto seams = volumes::worker_seams(runner, snapshot, name, state_dir / "volumes", no_others);
+    auto seams = volumes::worker_seams(runner, snapshot, name, state_dir / "volumes");
     know_controllers(seams, config, volume);
     asio::co_spawn(context, release_one(std::move(seams), volume, links[i], clock, reason, all_gone),
                    stop_after_the_last);

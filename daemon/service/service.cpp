@@ -47,8 +47,9 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
       host_(make_host({context.get_executor(), clock, runner_, snapshot_, options_.state_dir / "volumes"})),
       volumes_(
           context.get_executor(), runner_,
-          [this](const config::Volume& volume, const std::optional<config::Target>& target,
-                 volumes::OtherVolumes others) { return host_->seams_of(volume, target, std::move(others)); },
+          [this](const config::Volume& volume, const std::optional<config::Target>& target) {
+            return host_->seams_of(volume, target);
+          },
           clock, options_.state_dir,
           [this](const volumes::Volume& volume, volumes::State before) { volume_changed(volume, before); }),
       config_(

@@ -20,15 +20,14 @@ constexpr std::size_t kMaxFileBytes = 1 << 20;
 
 using Known = std::vector<std::string>;
 
-Known target_names(const config::Config& config) {
+// `kind`: "target" or "volume".
+Known names_of(const std::string& kind, const config::Config& config) {
   Known names;
-  for (const auto& [name, target] : config.targets) names.push_back(name);
-  return names;
-}
-
-Known volume_names(const config::Config& config) {
-  Known names;
-  for (const config::Volume& volume : config.volumes) names.push_back(volume.name);
+  if (kind == "target") {
+    for (const auto& [name, target] : config.targets) names.push_back(name);
+  } else {
+    for (const config::Volume& volume : config.volumes) names.push_back(volume.name);
+  }
   return names;
 }
 
@@ -44,20 +43,22 @@ std::optional<std::string> text_or_none(Section& section, std::string_view key) 
   return text;
 }
 
-void read_target_keys(TargetChange& change, Section& section, const config::Config& config) {
+TargetChange read_target(const std::string& name, Section& section, const config::Config& config) {
+  TargetChange change;
+  change.target = name;
   change.state = section.choice<Reach>(
       "state", {{"up", Reach::Up}, {"down", Reach::Down}, {"refusing", Reach::Refusing}});
   change.removes_controllers = section.choice<bool>("controllers", {{"removed", true}}).value_or(false);
   const auto address = section.text("address");
-  if (!address) return;
+  if (!address) return change;
   change.address = *address;
   const auto target = config.targets.find(change.target);
-  if (target == config.targets.end()) return;
+  if (target == config.targets.end()) return change;
   Known known;
   for (const nvmetcp::Portal& portal : target->second.portals) known.push_back(portal.address);
-  if (std::ranges::find(known, *address) != known.end()) return;
-  section.problem("address",
-                  config::quote(*address) + " is no address of target " + config::quote(change.target));
+  if (std::ranges::find(known, *address) == known.end())
+    section.problem("address", config::quote(*address) + " is no address of target " + config::quote(name));
+  return change;
 }
 
 void read_mount(VolumeChange& change, Section& section) {
@@ -69,7 +70,9 @@ void read_mount(VolumeChange& change, Section& section) {
   if (word == "shut-down") change.mount_end = MountEnd::ShutDown;
 }
 
-void read_volume_keys(VolumeChange& change, Section& section) {
+VolumeChange read_volume(const std::string& name, Section& section) {
+  VolumeChange change;
+  change.volume = name;
   change.offered = section.boolean("offered");
   change.type = section.choice<std::string>("type", {{"ext4", "ext4"}, {"xfs", "xfs"}, {"none", ""}});
   change.uuid = section.checked<std::string>("uuid", config::parse_uuid);
@@ -82,31 +85,27 @@ void read_volume_keys(VolumeChange& change, Section& section) {
       "latency", [](std::string_view text) { return parse_optional_duration(text, "never"); });
   change.connects = section.choice<Calls>("connect", {{"works", Calls::Work}, {"hangs", Calls::Hang}});
   read_mount(change, section);
+  return change;
+}
+
+WorldChange read_change(const std::string& kind, const std::string& name, Section& section,
+                        const config::Config& config) {
+  if (kind == "target") return read_target(name, section, config);
+  return read_volume(name, section);
 }
 
 // `targets` and `volumes`: the initial state.
 void read_beginning(Scenario& scenario, Section& section, const config::Config& config, Problems& problems) {
-  const Known targets = target_names(config), volumes = volume_names(config);
-  if (const Node* node = section.map("targets")) {
+  for (const std::string kind : {"target", "volume"}) {
+    const Known known = names_of(kind, config);
+    const std::string path = "simulation." + kind + "s";
+    const Node* node = section.map(kind + "s");
+    if (node == nullptr) continue;
     for (const config::Member& member : node->members) {
-      if (std::ranges::find(targets, member.key) == targets.end())
-        problems.add(member.at, "simulation.targets: " + unknown_name("target", member.key, targets));
-      Section keys(member.value, "simulation.targets." + printable(member.key), problems);
-      TargetChange change;
-      change.target = member.key;
-      read_target_keys(change, keys, config);
-      scenario.beginning.emplace_back(std::move(change));
-    }
-  }
-  if (const Node* node = section.map("volumes")) {
-    for (const config::Member& member : node->members) {
-      if (std::ranges::find(volumes, member.key) == volumes.end())
-        problems.add(member.at, "simulation.volumes: " + unknown_name("volume", member.key, volumes));
-      Section keys(member.value, "simulation.volumes." + printable(member.key), problems);
-      VolumeChange change;
-      change.volume = member.key;
-      read_volume_keys(change, keys);
-      scenario.beginning.emplace_back(std::move(change));
+      if (std::ranges::find(known, member.key) == known.end())
+        problems.add(member.at, path + ": " + unknown_name(kind, member.key, known));
+      Section keys(member.value, path + "." + printable(member.key), problems);
+      scenario.beginning.push_back(read_change(kind, member.key, keys, config));
     }
   }
 }
@@ -134,10 +133,6 @@ std::optional<Duration> read_after(Section& section) {
   return section.accept("after", parse_duration(*text));
 }
 
-void check_known(Section& section, const std::string& kind, const std::string& name, const Known& known) {
-  if (std::ranges::find(known, name) == known.end()) section.problem(kind, unknown_name(kind, name, known));
-}
-
 Event read_event(const Node& node, const std::string& path, const config::Config& config,
                  Problems& problems) {
   Section section(node, path, problems);
@@ -147,19 +142,12 @@ Event read_event(const Node& node, const std::string& path, const config::Config
   const auto target = section.text("target"), volume = section.text("volume");
   if (target.has_value() == volume.has_value())
     section.problem("target", "name either a 'target' or a 'volume'");
-  if (target) {
-    TargetChange change;
-    change.target = *target;
-    check_known(section, "target", *target, target_names(config));
-    read_target_keys(change, section, config);
-    event.change = std::move(change);
-  } else {
-    VolumeChange change;
-    change.volume = volume.value_or("");
-    if (volume) check_known(section, "volume", *volume, volume_names(config));
-    read_volume_keys(change, section);
-    event.change = std::move(change);
-  }
+  const std::string kind = target ? "target" : "volume";
+  const std::string name = target.value_or(volume.value_or(""));
+  const Known known = names_of(kind, config);
+  if ((target || volume) && std::ranges::find(known, name) == known.end())
+    section.problem(kind, unknown_name(kind, name, known));
+  event.change = read_change(kind, name, section, config);
   return event;
 }
 

@@ -11,20 +11,6 @@
 namespace spark::sim {
 namespace {
 
-class SimulatedNeighbours final : public volumes::Neighbours {
- public:
-  explicit SimulatedNeighbours(volumes::OtherVolumes others) : others_(std::move(others)) {}
-
-  Result<nvmetcp::HostIdentity> host_identity() override { return nvmetcp::HostIdentity{kHostNqn, kHostId}; }
-  std::string node_name() override { return kNodeName; }
-  bool subsystem_shared() override { return others_.share_subsystem(); }
-  std::string target_at(const nvmetcp::Portal& numeric) override { return others_.find_target_at(numeric); }
-  void target_is_back() override { others_.target_is_back(); }
-
- private:
-  volumes::OtherVolumes others_;
-};
-
 // The volume's persistent data is in the state folder, as in any daemon.
 struct SimulatedVolume {
   volumes::Asker asker;
@@ -33,19 +19,14 @@ struct SimulatedVolume {
   SimulatedFabricSnapshot snapshot;
   SimulatedMounts mounts;
   SimulatedDevice device;
-  SimulatedReservation reservations;
-  SimulatedNeighbours neighbours;
 
-  SimulatedVolume(const HostContext& context, World& world, Duration pace, const std::string& volume,
-                  volumes::OtherVolumes others)
+  SimulatedVolume(const HostContext& context, World& world, Duration pace, const std::string& volume)
       : asker(context.runner, context.snapshot, volume),
         store(asker, volume, context.volumes_folder),
         fabric(world, volume, pace),
         snapshot(world),
         mounts(world, store, context.clock, volume, pace),
-        device(world, volume),
-        reservations(world, volume),
-        neighbours(std::move(others)) {}
+        device(world, volume) {}
 };
 
 // The beginning of each event's sentence in the log.
@@ -66,13 +47,19 @@ SimulatedHost::SimulatedHost(HostContext context, const config::Config& config, 
 }
 
 volumes::Seams SimulatedHost::seams_of(const config::Volume& volume,
-                                       const std::optional<config::Target>& target,
-                                       volumes::OtherVolumes others) {
+                                       const std::optional<config::Target>& target) {
   if (target) world_.add(*target);
   world_.add(volume);
-  const auto all = std::make_shared<SimulatedVolume>(context_, world_, pace_, volume.name, std::move(others));
-  return {all->fabric,       all->snapshot, all->mounts,     all->device,
-          all->reservations, all->store,    all->neighbours, all};
+  const auto all = std::make_shared<SimulatedVolume>(context_, world_, pace_, volume.name);
+  volumes::Reserve reserve = [&device = all->device](volumes::ReservationRequest request) {
+    return device.reserve(std::move(request));
+  };
+  volumes::Neighbours this_host{[] {
+                                  return nvmetcp::HostIdentity{kHostNqn, kHostId};
+                                },
+                                [] { return kNodeName; }};
+  return {all->fabric,        all->snapshot, all->mounts,          all->device,
+          std::move(reserve), all->store,    std::move(this_host), all};
 }
 
 std::unique_ptr<discovery::Actions> SimulatedHost::discovery_of(const config::Target& target) {

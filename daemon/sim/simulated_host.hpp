@@ -14,8 +14,7 @@ class SimulatedHost final : public Host {
   // Starts in the scenario's initial state, with the configuration's targets and volumes.
   SimulatedHost(HostContext context, const config::Config& config, Scenario scenario);
 
-  volumes::Seams seams_of(const config::Volume& volume, const std::optional<config::Target>& target,
-                          volumes::OtherVolumes others) override;
+  volumes::Seams seams_of(const config::Volume& volume, const std::optional<config::Target>& target) override;
   std::unique_ptr<discovery::Actions> discovery_of(const config::Target& target) override;
   Result<> start(std::function<void(const Uevent&)> heard) override;
   void stop() override { timeline_.stop(); }

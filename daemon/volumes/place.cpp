@@ -26,7 +26,7 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
   if (owner->subsystem != volume.nvme->subsystem) return Place::Foreign;
   if (volume.nvme->nsid == config::kAnyNamespace) return Place::Ours;
   if (owner->is_partition || (owner->nsid != 0 && owner->nsid != volume.nvme->nsid)) return Place::Foreign;
-  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = own_namespace(seams, volume);
   if (block && block->device_number == mount.device_number) return Place::Ours;
   if (block) return former_path(seams, volume, mount.device_number) ? Place::Former : Place::Foreign;
   // Another target may offer a subsystem with the same NQN.
@@ -36,6 +36,12 @@ Place place_of(const Seams& seams, const config::Volume& volume, const mounts::M
 }
 
 }  // namespace
+
+Result<nvmetcp::Namespace> own_namespace(const Seams& seams, const config::Volume& volume) {
+  const auto all = seams.snapshot.controllers(volume.nvme->subsystem);
+  if (!all) return all.take_error();
+  return seams.snapshot.find_namespace_below(*all, volume.nvme->nsid);
+}
 
 std::optional<nvmetcp::Controller> former_path(const Seams& seams, const config::Volume& volume,
                                                dev_t device) {
@@ -79,7 +85,7 @@ Result<std::vector<mounts::Mount>> mounts_of(const Seams& seams, dev_t device) {
 }
 
 std::optional<OwnMount> writer_elsewhere(const Seams& seams, const config::Volume& volume) {
-  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = own_namespace(seams, volume);
   const auto all = mounts_of(seams, block ? block->device_number : 0);
   if (!block || !all) return std::nullopt;
   for (const mounts::Mount& one : *all) {

@@ -28,6 +28,9 @@ struct Standing {
 
 Standing look_at_place(const Seams& seams, const config::Volume& volume);
 
+// The volume's namespace, among those of its own target's controllers.
+Result<nvmetcp::Namespace> own_namespace(const Seams& seams, const config::Volume& volume);
+
 // All mounts of a device, at any place.
 Result<std::vector<mounts::Mount>> mounts_of(const Seams& seams, dev_t device);
 

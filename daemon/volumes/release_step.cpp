@@ -28,14 +28,14 @@ asio::awaitable<Result<>> unmount(const Seams& seams, const config::Volume& volu
   if (!unmounted && !(how == mounts::Unmount::Force && is_gone)) co_return fail(unmounted.error());
   if (unmounted && !is_gone)
     co_return fail(Errc::Failed, "the mount on " + printable(volume.mount.native()) + " stays");
-  if (unmounted) users = unmounted->users;
+  if (unmounted) users = *unmounted;
   co_return Result<>{};
 }
 
 // Through a detached mount of the volume's own namespace, a program would go on writing.
 asio::awaitable<bool> is_used_by_another(const Seams& seams, const config::Volume& volume, Errc refusal) {
   if (refusal != Errc::Refused) co_return false;
-  const auto own = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto own = own_namespace(seams, volume);
   if (!own) co_return own.error().kind == Errc::NotFound;
   const auto superblock = co_await seams.device.read_superblock("/dev/" + own->device);
   co_return superblock && !superblock->is_claimed;
@@ -44,7 +44,7 @@ asio::awaitable<bool> is_used_by_another(const Seams& seams, const config::Volum
 }  // namespace
 
 Error mounted_before(const Seams& seams, const config::Volume& volume, const std::string& device) {
-  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = own_namespace(seams, volume);
   const std::string where = block ? where_mounted(seams, block->device_number).value_or("") : "";
   return {
       Errc::Refused,
@@ -57,7 +57,7 @@ Error mounted_before(const Seams& seams, const config::Volume& volume, const std
 }
 
 Result<> check_not_elsewhere(const Seams& seams, const config::Volume& volume) {
-  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = own_namespace(seams, volume);
   if (!block || look_at_place(seams, volume).own) return {};
   const std::string where = where_mounted(seams, block->device_number).value_or("");
   if (where.empty()) return {};
@@ -146,7 +146,7 @@ asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const confi
   GivenBack given;
   if (!wants_reservation(volume)) co_return given;
   const std::string failed = "the reservation may still be held for this host: giving it back failed: ";
-  const auto block = seams.snapshot.find_namespace(volume.nvme->subsystem, volume.nvme->nsid);
+  const auto block = own_namespace(seams, volume);
   if (!block || !has_live_path(seams, volume)) {
     given.still_reserved = failed + (block ? "no path to the target is live" : block.error().message());
     co_return given;
@@ -159,7 +159,7 @@ asio::awaitable<GivenBack> give_back_reservation(const Seams& seams, const confi
   }
   ReservationRequest request{
       ReservationAct::Release, "/dev/" + block->device, {volume.nvme->subsystem, volume.nvme->nsid}};
-  const auto answer = co_await seams.reservations.reservation(std::move(request));
+  const auto answer = co_await seams.reserve(std::move(request));
   if (!answer) given.still_reserved = failed + answer.error().message();
   given.gave_back = answer && answer->hold != nvmetcp::Hold::Unsupported;
   co_return given;
@@ -177,7 +177,7 @@ std::string holds_another(const std::string& device, const std::string& uuid) {
 }
 
 asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::Volume& volume,
-                                              OwnMount mount, std::string device, OnDisk there,
+                                              OwnMount mount, std::string device, mounts::Superblock there,
                                               bool is_cut_off) {
   const std::string reported = co_await mounted_filesystem(seams, mount);
   const std::string mounted = reported.empty() ? expected_uuid(seams, volume) : reported;
@@ -202,7 +202,7 @@ std::optional<LooseConnection> loose_connection(const Seams& seams, const config
   const auto& table = seams.mounts.mount_table();
   const auto ours = seams.snapshot.controllers(subsystem);
   if (!table || !ours || seams.neighbours.subsystem_shared()) return std::nullopt;
-  const auto block = seams.snapshot.find_namespace(subsystem, volume.nvme->nsid);
+  const auto block = own_namespace(seams, volume);
   const auto strangers = seams.snapshot.strangers(subsystem);
   const bool is_in_use = std::ranges::any_of(*table, [&](const mounts::Mount& one) {
     if (block && one.device_number == block->device_number) return false;

@@ -77,16 +77,12 @@ std::string expected_uuid(const Seams& seams, const config::Volume& volume);
 bool is_renamed(const Seams& seams, const config::Volume& volume, const OwnMount& mount,
                 const std::string& uuid);
 std::string renamed(const Seams& seams, const config::Volume& volume, const std::string& uuid);
-struct OnDisk {
-  std::string uuid;
-  bool being_written = false;
-};
 // Before a flush or an unmount of a writable mount: an error if its device holds another file system, which
 // they would write to. If the kernel does not say which one is mounted, it is the expected one, unless the
 // one on the disk is open. Refused: writing has been stopped, because the kernel says so, or the mount is cut
 // off next.
 asio::awaitable<Result<>> check_not_exchanged(const Seams& seams, const config::Volume& volume,
-                                              OwnMount mount, std::string device, OnDisk there,
+                                              OwnMount mount, std::string device, mounts::Superblock there,
                                               bool is_cut_off);
 
 // Proof that nothing else needs a volume's connection. A disconnect takes it.

@@ -8,12 +8,16 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
+json::value time_or_null(const std::optional<WallTime>& time) {
+  return time ? json::value(rfc3339(*time)) : json::value(nullptr);
+}
+
 json::array outages_of(const History& history) {
   json::array outages;
   for (const Outage& outage : history.outages()) {
     outages.push_back(json::object{
         {"began", rfc3339(outage.began)},
-        {"ended", outage.ended ? json::value(rfc3339(*outage.ended)) : json::value(nullptr)},
+        {"ended", time_or_null(outage.ended)},
         {"seconds",
          outage.ended ? json::value(Seconds(*outage.ended - outage.began).count()) : json::value(nullptr)},
         {"reason", or_null(printable(outage.reason))},
@@ -127,8 +131,7 @@ json::object to_json(const config::Volume& volume, const Status& status) {
           {"reason", or_null(printable(status.reason))},
           {"since", rfc3339(status.since)},
           {"down", taken_down_of(status.taken_down)},
-          {"next_attempt",
-           status.next_attempt ? json::value(rfc3339(*status.next_attempt)) : json::value(nullptr)},
+          {"next_attempt", time_or_null(status.next_attempt)},
           {"mount", printable(volume.mount.native())},
           {"access", volume.access == config::Access::Exclusive ? "exclusive" : "read-only"},
           {"device", or_null(printable(status.device))},

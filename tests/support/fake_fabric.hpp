@@ -117,12 +117,8 @@ class FakeFabricSnapshot final : public FabricSnapshot {
  public:
   explicit FakeFabricSnapshot(FakeWorld& world) : world_(world) {}
 
-  nvmetcp::TargetAddresses& addresses() override { return addresses_; }
-  Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override {
-    return addresses_.ours(nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost));
-  }
-  std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override {
-    return addresses_.strangers(nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost));
+  Result<std::vector<nvmetcp::Controller>> connected(const std::string& subsystem) override {
+    return nvmetcp::controllers_of(world_.controllers, subsystem, FakeWorld::kHost);
   }
   Result<> check_paths_secured(const std::string&, const nvmetcp::ConnectOptions&) override {
     if (world_.unsecured) return fail(*world_.unsecured);
@@ -146,7 +142,6 @@ class FakeFabricSnapshot final : public FabricSnapshot {
 
  private:
   FakeWorld& world_;
-  nvmetcp::TargetAddresses addresses_;
 };
 
 }  // namespace spark::volumes

@@ -52,48 +52,33 @@ class FakeStore final : public VolumeStore {
   FakeWorld& world_;
 };
 
-class FakeNeighbours final : public Neighbours {
- public:
-  explicit FakeNeighbours(FakeWorld& world) : world_(world) {}
-
-  Result<nvmetcp::HostIdentity> host_identity() override {
-    return nvmetcp::HostIdentity{FakeWorld::kHost, FakeWorld::kHostId};
-  }
-  std::string node_name() override { return FakeWorld::kNode; }
-  bool subsystem_shared() override { return world_.shared; }
-  void target_is_back() override { world_.touched.emplace_back("target is back"); }
-  std::string target_at(const nvmetcp::Portal& numeric) override {
-    return numeric.address == FakeWorld::kOtherAddress ? "spare"
-           : numeric.address == "10.0.0.5"             ? "rose"
-                                                       : "";
-  }
-
- private:
-  FakeWorld& world_;
-};
-
 // All seams of a volume, based on one world.
 inline Seams fake_seams(FakeWorld& world) {
   struct All {
     explicit All(FakeWorld& world)
-        : fabric(world),
-          snapshot(world),
-          mounts(world),
-          device(world),
-          reservations(world),
-          store(world),
-          neighbours(world) {}
+        : fabric(world), snapshot(world), mounts(world), device(world), store(world) {}
     FakeFabric fabric;
     FakeFabricSnapshot snapshot;
     FakeMounts mounts;
     FakeDevice device;
-    FakeReservations reservations;
     FakeStore store;
-    FakeNeighbours neighbours;
   };
   const auto all = std::make_shared<All>(world);
-  return {all->fabric,       all->snapshot, all->mounts,     all->device,
-          all->reservations, all->store,    all->neighbours, all};
+  Reserve reserve = [&device = all->device](ReservationRequest request) {
+    return device.reserve(std::move(request));
+  };
+  Neighbours neighbours;
+  neighbours.host_identity = [] { return nvmetcp::HostIdentity{FakeWorld::kHost, FakeWorld::kHostId}; };
+  neighbours.node_name = [] { return FakeWorld::kNode; };
+  neighbours.subsystem_shared = [&world] { return world.shared; };
+  neighbours.target_at = [](const nvmetcp::Portal& numeric) {
+    return numeric.address == FakeWorld::kOtherAddress ? "spare"
+           : numeric.address == "10.0.0.5"             ? "rose"
+                                                       : "";
+  };
+  neighbours.target_is_back = [&world] { world.touched.emplace_back("target is back"); };
+  return {all->fabric,        all->snapshot, all->mounts,           all->device,
+          std::move(reserve), all->store,    std::move(neighbours), all};
 }
 
 }  // namespace spark::volumes

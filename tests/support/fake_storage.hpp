@@ -25,7 +25,7 @@ class FakeMounts final : public Mounts {
       const auto gone =
           co_await remove(request.target, dead->detach ? mounts::Unmount::Detach : mounts::Unmount::Plain);
       if (!gone) co_return fail(gone.error());
-      users = gone->users;
+      users = *gone;
     }
     if (world_.mount_error) co_return fail(*world_.mount_error);
     if (world_.is_state_full && !identity.uuid.empty()) co_return fail(Errc::NoSpace, "recording it");
@@ -41,12 +41,12 @@ class FakeMounts final : public Mounts {
     guard.is_ours = guard.is_ours || is_in_use;
     co_return guard;
   }
-  asio::awaitable<Result<Unmounted>> unmount(OwnMount mount, mounts::Unmount how) override {
+  asio::awaitable<Result<std::string>> unmount(OwnMount mount, mounts::Unmount how) override {
     std::filesystem::path target = mount.target();
     auto done = co_await remove(std::move(target), how);
     co_return done;
   }
-  asio::awaitable<Result<Unmounted>> remove(std::filesystem::path target, mounts::Unmount how) {
+  asio::awaitable<Result<std::string>> remove(std::filesystem::path target, mounts::Unmount how) {
     const bool is_plain = how == mounts::Unmount::Plain;
     world_.touched.emplace_back(is_plain ? "unmount" : how == mounts::Unmount::Force ? "force" : "detach");
     world_.while_unmounting();
@@ -57,7 +57,7 @@ class FakeMounts final : public Mounts {
     if (world_.unmount_error) co_return fail(*world_.unmount_error);
     const mounts::Mount* top = mounts::mounted_at(world_.mounts, target);
     if (top != nullptr) world_.mounts.erase(world_.mounts.begin() + (top - world_.mounts.data()));
-    co_return Unmounted{Change::Done, is_plain ? "" : world_.users};
+    co_return is_plain ? "" : world_.users;
   }
   asio::awaitable<Result<std::string>> users(std::filesystem::path) override { co_return world_.open_files; }
   asio::awaitable<Result<mounts::Closed>> publish(Remount mount, mounts::AfterPublish then) override {
@@ -116,13 +116,9 @@ class FakeDevice final : public Device {
     world_.while_probing();
     if (is_silent || !world_.answers) co_return fail(Errc::TimedOut, "no answer");
     ProbeAnswer answer;
-    answer.us = world_.probe_us;
-    answer.uuid = world_.superblock.uuid;
+    answer.superblock = world_.superblock;
+    answer.superblock.read_us = world_.probe_us;
     answer.shut_down = request.device.empty() && world_.shut_down;
-    answer.being_written = world_.superblock.being_written;
-    answer.stamp = world_.superblock.stamp;
-    answer.mounts = world_.superblock.mounts;
-    answer.mmp_node = world_.superblock.mmp_node;
     if (request.keep_reservation) answer.holding = *nvmetcp::keep_reservation(commands_, FakeWorld::kUs);
     for (unsigned turn = 0; turn < world_.probe_takes; ++turn) co_await asio::post(asio::use_awaitable);
     co_return answer;
@@ -158,19 +154,7 @@ class FakeDevice final : public Device {
     if (device.empty()) return std::nullopt;
     return completed_ += world_.io_per_look;
   }
-  bool has_stuck_worker() override { return world_.stuck; }
-
- private:
-  FakeWorld& world_;
-  std::uint64_t completed_ = 0;
-  sim::SimulatedReservations commands_{world_.reservations, FakeWorld::kHostId};
-};
-
-class FakeReservations final : public Reservations {
- public:
-  explicit FakeReservations(FakeWorld& world) : world_(world) {}
-
-  asio::awaitable<Result<nvmetcp::ReservationState>> reservation(ReservationRequest request) override {
+  asio::awaitable<Result<nvmetcp::ReservationState>> reserve(ReservationRequest request) {
     if (request.act == ReservationAct::Look)
       co_return nvmetcp::look_at_reservation(commands_, FakeWorld::kUs);
     world_.while_reserving();
@@ -180,9 +164,11 @@ class FakeReservations final : public Reservations {
     if (released) world_.touched.emplace_back("release");
     co_return nvmetcp::look_at_reservation(commands_, FakeWorld::kUs);
   }
+  bool has_stuck_worker() override { return world_.stuck; }
 
  private:
   FakeWorld& world_;
+  std::uint64_t completed_ = 0;
   sim::SimulatedReservations commands_{world_.reservations, FakeWorld::kHostId};
 };
 

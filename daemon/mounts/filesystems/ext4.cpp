@@ -43,13 +43,8 @@ const char* type_of(std::uint32_t compat, std::uint32_t incompat) {
 // it.
 void check_damage(const std::uint8_t* raw, Superblock& superblock) {
   const auto errors = little_endian<std::uint32_t>(raw + kErrorCount);
-  if ((little_endian<std::uint16_t>(raw + kState) & kStateErrors) != 0 || errors > 0) {
+  if ((little_endian<std::uint16_t>(raw + kState) & kStateErrors) != 0 || errors > 0)
     superblock.damage = recorded_errors(superblock.type, errors);
-  } else if (superblock.filesystem_bytes > superblock.bytes) {
-    superblock.damage = "the file system has " + std::to_string(superblock.filesystem_bytes) +
-                        " bytes, but the device only " + std::to_string(superblock.bytes) +
-                        "; it was truncated, or this is the wrong device";
-  }
 }
 
 }  // namespace

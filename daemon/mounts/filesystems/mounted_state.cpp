@@ -1,6 +1,5 @@
 #include "daemon/mounts/filesystems/mounted_state.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/ioctl.h>
@@ -15,7 +14,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -44,10 +42,6 @@ struct XfsGeometry {
 constexpr unsigned long kGetXfsGeometry = _IOR('X', 100, XfsGeometry);
 constexpr unsigned long kGetAnyUuid = _IOR(0x15, 0, AnyUuid);
 constexpr unsigned long kGetExt4Uuid = _IOR('f', 44, std::uint64_t);  // the size excludes the UUID's bytes
-
-struct CloseDir {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
 
 // Errors of ext4 and xfs after a shutdown, or for data that differs from the data written: a bad checksum, an
 // impossible structure.
@@ -98,14 +92,12 @@ bool has_journal(int root) {
 }
 
 // Detects a folder that can't be listed any more, under a mount that no program of this host writes to.
-Result<bool> gives_names(UniqueFd root, const std::string& name) {
-  const std::unique_ptr<DIR, CloseDir> folder(::fdopendir(root.get()));
-  if (!folder) return fail_errno(errno, "listing " + name);
-  root.release();
-  errno = 0;
-  if (::readdir(folder.get()) != nullptr || errno == 0) return true;
-  if (is_damage(errno)) return false;
-  return fail_errno(errno, "listing " + name);
+Result<bool> gives_names(const UniqueFd& root, const std::string& name) {
+  std::error_code error;
+  const std::filesystem::directory_iterator first("/proc/self/fd/" + std::to_string(root.get()), error);
+  if (!error) return true;
+  if (is_damage(error.value())) return false;
+  return fail_errno(error.value(), "listing " + name);
 }
 
 // Of the file system as it is now: `tune2fs -U` on a mounted ext4 changes what ext4's own call says alone.
@@ -137,7 +129,7 @@ Result<MountedState> read_mounted_state(const std::filesystem::path& target) {
   MountedState state;
   struct stat status {};
   const bool is_file = ::stat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode);  // a bind mount of it
-  UniqueFd root(::open(target.c_str(), O_RDONLY | O_CLOEXEC | (is_file ? 0 : O_DIRECTORY)));
+  const UniqueFd root(::open(target.c_str(), O_RDONLY | O_CLOEXEC | (is_file ? 0 : O_DIRECTORY)));
   if (!root && is_damage(errno)) {  // xfs
     state.is_shut_down = true;
     return state;
@@ -151,7 +143,7 @@ Result<MountedState> read_mounted_state(const std::filesystem::path& target) {
     state.is_shut_down =
         !takes_changes(root.get(), status) || (!state.damage.empty() && !has_journal(root.get()));
   } else if (!is_file) {
-    const auto gives = gives_names(std::move(root), name);
+    const auto gives = gives_names(root, name);
     if (!gives) return gives.take_error();
     state.is_shut_down = !*gives;
   }

@@ -28,8 +28,12 @@ Result<> parse(const DirectReader& device, const std::vector<std::uint8_t>& star
     if (!clean) return clean.take_error();
     superblock.being_written = !*clean;
   } else if (parse_ext4(start, superblock)) {
-    return read_mmp(device, start, superblock);
+    if (auto read = read_mmp(device, start, superblock); !read) return read;
   }
+  if (superblock.damage.empty() && superblock.filesystem_bytes > superblock.bytes)
+    superblock.damage = "the file system has " + std::to_string(superblock.filesystem_bytes) +
+                        " bytes, but the device only " + std::to_string(superblock.bytes) +
+                        "; it was truncated, or this is the wrong device";
   return {};
 }
 

@@ -28,16 +28,6 @@ std::uint32_t word(const std::vector<std::uint8_t>& bytes, std::size_t at) {
   return big_endian<std::uint32_t>(bytes.data() + at);
 }
 
-void check_damage(const std::vector<std::uint8_t>& raw, Superblock& superblock) {
-  if ((word(raw, kXfsIncompat) & kNeedsRepair) != 0 || raw[kInProgress] != 0) {
-    superblock.damage = "its xfs is marked as in need of repair";
-  } else if (superblock.filesystem_bytes > superblock.bytes) {
-    superblock.damage = "the file system has " + std::to_string(superblock.filesystem_bytes) +
-                        " bytes, but the device only " + std::to_string(superblock.bytes) +
-                        "; it was truncated, or this is the wrong device";
-  }
-}
-
 Result<std::uint32_t> round_of(const DirectReader& device, const XfsLog& log, Bytes block) {
   const auto bytes = device.read(log.offset + block * kLogBlock, kLogBlock);
   if (!bytes) return bytes.take_error();
@@ -104,7 +94,8 @@ std::optional<XfsLog> parse_xfs(const std::vector<std::uint8_t>& start, Superblo
   superblock.uuid = uuid_text(start.data() + kXfsUuid);
   superblock.label = label_text(start.data() + kXfsLabel, 12);
   superblock.filesystem_bytes = blocks * block_size;
-  check_damage(start, superblock);
+  if ((word(start, kXfsIncompat) & kNeedsRepair) != 0 || start[kInProgress] != 0)
+    superblock.damage = "its xfs is marked as in need of repair";
 
   // A block's number consists of its allocation group, shifted, and its position in the group.
   const auto log_start = big_endian<std::uint64_t>(start.data() + kLogStart);

@@ -3,6 +3,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
@@ -18,17 +19,36 @@ class Asker {
   Asker(workers::Runner& runner, HostSnapshot& snapshot, const std::string& volume)
       : runner_(runner), snapshot_(snapshot), subject_("volume " + volume) {}
 
-  asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline);
+  asio::awaitable<Result<json::object>> ask(std::string verb, json::object request, Duration deadline) {
+    return runner_.ask(subject_, std::move(verb), std::move(request), deadline);
+  }
   // The same for calls that do not access the device: if they hang, that says nothing about it.
   asio::awaitable<Result<json::object>> ask_beside(const std::string& what, std::string verb,
-                                                   json::object request, Duration deadline);
+                                                   json::object request, Duration deadline) {
+    return runner_.ask(what + " of " + subject_, std::move(verb), std::move(request), deadline);
+  }
   // The same for calls that change sysfs or the mount table: the snapshot is discarded afterwards.
-  asio::awaitable<Result<json::object>> act(std::string verb, json::object request, Duration deadline);
+  asio::awaitable<Result<json::object>> act(std::string verb, json::object request, Duration deadline) {
+    auto answer = co_await ask(std::move(verb), std::move(request), deadline);
+    snapshot_.forget();
+    co_return answer;
+  }
   // The same, as long as it takes, in a worker of its own.
-  asio::awaitable<Result<json::object>> act_patiently(std::string verb, json::object request);
+  asio::awaitable<Result<json::object>> act_patiently(std::string verb, json::object request) {
+    workers::Call call{std::move(verb), subject_, std::move(request)};
+    workers::Cancellation never;
+    auto answer = co_await runner_.run(std::move(call), never);
+    snapshot_.forget();
+    co_return answer;
+  }
   // The same, shared with other volumes that make the same call; `subject` is named if it fails.
   asio::awaitable<Result<json::object>> act_jointly(std::string subject, std::string verb,
-                                                    json::object request, Duration deadline);
+                                                    json::object request, Duration deadline) {
+    auto answer =
+        co_await runner_.ask_jointly(std::move(subject), std::move(verb), std::move(request), deadline);
+    snapshot_.forget();
+    co_return answer;
+  }
   // An abandoned worker with this subject still waits in the kernel.
   bool is_stuck(const std::string& subject) const { return runner_.abandoned().contains(subject); }
 

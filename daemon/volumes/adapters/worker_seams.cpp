@@ -6,7 +6,6 @@
 #include "daemon/volumes/adapters/worker_device.hpp"
 #include "daemon/volumes/adapters/worker_fabric.hpp"
 #include "daemon/volumes/adapters/worker_mounts.hpp"
-#include "daemon/volumes/adapters/worker_reservations.hpp"
 
 namespace spark::volumes {
 namespace {
@@ -18,26 +17,27 @@ struct Adapters {
   FileStore store;
   WorkerMounts mounts;
   WorkerDevice device;
-  WorkerReservations reservations{asker};
-  HostNeighbours neighbours;
 
   Adapters(workers::Runner& runner, HostSnapshot& seen, const std::string& volume,
-           const std::filesystem::path& folder, OtherVolumes others)
+           const std::filesystem::path& folder)
       : asker(runner, seen, volume),
         snapshot(seen),
         store(asker, volume, folder),
         mounts(asker, store, folder.parent_path() / mounts::kGuardRecords),
-        device(asker, volume),
-        neighbours(seen, std::move(others)) {}
+        device(asker, volume) {}
 };
 
 }  // namespace
 
 Seams worker_seams(workers::Runner& runner, HostSnapshot& snapshot, const std::string& volume,
-                   const std::filesystem::path& folder, OtherVolumes others) {
-  const auto all = std::make_shared<Adapters>(runner, snapshot, volume, folder, std::move(others));
-  return {all->fabric,       all->snapshot, all->mounts,     all->device,
-          all->reservations, all->store,    all->neighbours, all};
+                   const std::filesystem::path& folder) {
+  const auto all = std::make_shared<Adapters>(runner, snapshot, volume, folder);
+  Reserve reserve = [&device = all->device](ReservationRequest request) {
+    return device.reserve(std::move(request));
+  };
+  Neighbours this_host{[&snapshot] { return snapshot.host(); }, [] { return host_name(); }};
+  return {all->fabric,        all->snapshot, all->mounts,          all->device,
+          std::move(reserve), all->store,    std::move(this_host), all};
 }
 
 }  // namespace spark::volumes

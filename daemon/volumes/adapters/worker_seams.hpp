@@ -5,7 +5,6 @@
 #include <string>
 
 #include "daemon/host_snapshot.hpp"
-#include "daemon/volumes/adapters/host_neighbours.hpp"
 #include "daemon/volumes/seams/seams.hpp"
 #include "daemon/workers/runner.hpp"
 
@@ -13,6 +12,6 @@ namespace spark::volumes {
 
 // `folder`: a folder in the state folder with the volume's file system identity, history and intent.
 Seams worker_seams(workers::Runner& runner, HostSnapshot& snapshot, const std::string& volume,
-                   const std::filesystem::path& folder, OtherVolumes others);
+                   const std::filesystem::path& folder);
 
 }  // namespace spark::volumes

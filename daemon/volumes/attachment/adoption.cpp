@@ -10,19 +10,6 @@
 #include "daemon/volumes/release_step.hpp"
 
 namespace spark::volumes {
-namespace {
-
-// The target refuses this host's writes, because another one holds the reservation. It can't distinguish a
-// copy of this host from it.
-asio::awaitable<Result<bool>> refuses_writes(const VolumeContext& volume) {
-  const config::NvmeSource& source = *volume.settings.nvme;
-  ReservationRequest look{ReservationAct::Look, volume.status.device, {source.subsystem, source.nsid}};
-  const auto holding = co_await volume.seams.reservations.reservation(std::move(look));
-  if (!holding) co_return fail(holding.error());
-  co_return holding->hold == nvmetcp::Hold::Theirs && !holding->cloned_id;
-}
-
-}  // namespace
 
 // Succeeds if the mount has the requested file system and access mode.
 asio::awaitable<Result<>> NvmeAttachment::adopt() {
@@ -52,8 +39,7 @@ asio::awaitable<void> NvmeAttachment::adopt_hidden_writer() {
   const Standing standing = volume_.look_at_standing();
   if (volume_.checked || standing.place != Place::Covered || !standing.own || is_reader(volume_)) co_return;
   const auto& table = volume_.seams.mounts.mount_table();
-  const config::NvmeSource& source = *volume_.settings.nvme;
-  const auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
+  const auto block = own_namespace(volume_.seams, volume_.settings);
   if (!table || !block || block->device_number != standing.own->device_number()) co_return;
   const auto hidden = std::ranges::find(*table, standing.own->id(), &mounts::Mount::id);
   if (hidden == table->end() || mounts::is_read_only(*hidden)) co_return;
@@ -193,8 +179,7 @@ CheckedMount NvmeAttachment::as_found(OwnMount mount, const mounts::Superblock& 
 asio::awaitable<Result<>> NvmeAttachment::pin_adopted(mounts::Superblock superblock) {
   const auto pinned = volume_.seams.store.pinned_identity().value_or(FilesystemIdentity{});
   if (pinned.uuid == superblock.uuid) co_return Result<>{};
-  const config::NvmeSource& source = *volume_.settings.nvme;
-  const auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
+  const auto block = own_namespace(volume_.seams, volume_.settings);
   FilesystemIdentity identity{superblock.type,          superblock.uuid,  superblock.filesystem_bytes,
                               block ? block->id() : "", superblock.stamp, false};
   co_return co_await volume_.seams.store.pin(std::move(identity));
@@ -251,9 +236,8 @@ asio::awaitable<Result<>> NvmeAttachment::check_before_leaving() {
   const std::string device = standing.top->source;
   const auto superblock = co_await volume_.seams.device.read_superblock(device);
   if (!superblock) co_return superblock.take_error();
-  OnDisk there{superblock->uuid, superblock->being_written};
-  co_return co_await check_not_exchanged(volume_.seams, volume_.settings, *standing.own, device,
-                                         std::move(there), false);
+  co_return co_await check_not_exchanged(volume_.seams, volume_.settings, *standing.own, device, *superblock,
+                                         false);
 }
 
 asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
@@ -298,9 +282,10 @@ asio::awaitable<Result<>> NvmeAttachment::check_may_unmount() {
   } else {
     if (!volume_.writes_superblock(standing)) co_return Result<>{};
     // Only the other host's reservation keeps the old superblock off the disk.
-    const auto refused = co_await refuses_writes(volume_);
-    if (!refused) co_return refused.take_error();
-    if (*refused) co_return Result<>{};
+    const auto holding = co_await fence_.ask_namespace(ReservationAct::Look);
+    if (!holding) co_return fail(holding.error());
+    // It can't distinguish a copy of this host from it.
+    if (holding->hold == nvmetcp::Hold::Theirs && !holding->cloned_id) co_return Result<>{};
   }
   co_return co_await cut_off(mount);
 }

@@ -14,19 +14,6 @@ namespace spark::volumes {
 // or another transport. The kernel opens them for the first mount of a server.
 std::vector<std::string> with_connections(std::vector<std::string> options, unsigned cpus);
 
-class NfsAttachment {
- public:
-  NfsAttachment(VolumeContext& volume, MountPoint& mount_point)
-      : volume_(volume), mount_point_(mount_point) {}
-
-  asio::awaitable<Result<>> bring_up();
-
- private:
-  Result<> check_adopted();
-  asio::awaitable<Result<>> mount();
-
-  VolumeContext& volume_;
-  MountPoint& mount_point_;
-};
+asio::awaitable<Result<>> bring_up_nfs(VolumeContext& volume, MountPoint& mount_point);
 
 }  // namespace spark::volumes

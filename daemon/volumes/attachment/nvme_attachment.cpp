@@ -65,8 +65,7 @@ asio::awaitable<Result<nvmetcp::Namespace>> NvmeAttachment::wait_for_namespace()
   const SteadyTime began = volume_.clock.steady(), end = began + volume_.timings.namespace_wait;
   bool has_rescanned = false;
   for (;;) {
-    const config::NvmeSource& source = *volume_.settings.nvme;
-    auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
+    auto block = own_namespace(volume_.seams, volume_.settings);
     is_namespace_missing_ = !block;
     if (block || volume_.clock.steady() >= end || volume_.is_left()) co_return block;
     if (!has_rescanned && volume_.clock.steady() - began >= volume_.timings.namespace_rescan) {

@@ -97,7 +97,7 @@ asio::awaitable<Result<ReservationState>> Fence::ask(ReservationAct act) {
 asio::awaitable<Result<ReservationState>> Fence::ask_namespace(ReservationAct act) {
   const config::NvmeSource& source = *volume_.settings.nvme;
   ReservationRequest request{act, volume_.status.device, {source.subsystem, source.nsid}};
-  co_return co_await volume_.seams.reservations.reservation(std::move(request));
+  co_return co_await volume_.seams.reserve(std::move(request));
 }
 
 // The target forgot the reservation while this host had the file system mounted for writing, as nvmet does
@@ -114,7 +114,7 @@ bool Fence::is_forgotten_hold(const ReservationState& holding, const mounts::Sup
     mount = std::make_shared<CheckedMount>(std::move(found));
   }
   return mount->is_writer && mount->uuid == superblock.uuid && mount->fence_lost.empty() &&
-         mount->held_stamp != 0 && !was_mounted_elsewhere(*mount, superblock.stamp, superblock.mounts);
+         mount->held_stamp != 0 && !was_mounted_elsewhere(*mount, superblock);
 }
 
 // Checks that no other host holds it or has it open for writing. If its writer did not close it, one of these

@@ -39,6 +39,8 @@ class Fence {
   // The same where no probe goes: for a mount below another one, or one that shut itself down. Over a live
   // link only. No answer is an error, and tells nothing.
   asio::awaitable<Result<std::string>> who_took_over(CheckedMountPtr mount);
+  // The reservation of the namespace, whatever the fence is.
+  asio::awaitable<Result<nvmetcp::ReservationState>> ask_namespace(ReservationAct act);
   // At its end, and with a remount for writing, which counts like another host's mount, and writes this
   // host's present name. The record ends before: its daemon may end meanwhile.
   asio::awaitable<void> forget_held();
@@ -54,12 +56,12 @@ class Fence {
   void forget_take() { taken_from_.clear(); }
 
  private:
-  asio::awaitable<Result<nvmetcp::ReservationState>> ask(ReservationAct act);
-  asio::awaitable<Result<nvmetcp::ReservationState>> ask_namespace(ReservationAct act);  // whatever the fence
+  asio::awaitable<Result<nvmetcp::ReservationState>> ask(
+      ReservationAct act);  // none: it wants no reservation
   std::string name_holder(const nvmetcp::ReservationState& holding,
                           const mounts::Superblock& superblock) const;
   Error held_elsewhere(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
-  bool was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp, std::uint64_t mounts) const;
+  bool was_mounted_elsewhere(const CheckedMount& mount, const mounts::Superblock& now) const;
   std::string why_taken(CheckedMount& mount, const ProbeAnswer& answer);
   asio::awaitable<void> note_held(CheckedMountPtr mount, ProbeAnswer answer);
   bool is_forgotten_hold(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);

@@ -11,21 +11,20 @@ using nvmetcp::Hold;
 // Each such mount counts up in an ext4. It changes the superblock of an xfs as well (announce_writer), but
 // this host's own writes may do that too. A takeover waits for the other host's last writes, three
 // keep-alives, before it mounts.
-bool Fence::was_mounted_elsewhere(const CheckedMount& mount, std::uint64_t stamp,
-                                  std::uint64_t mounts) const {
-  if (mount.held_stamp == 0 || stamp == 0) return false;
-  if (mounts != 0 && mount.held_mounts != 0) return mounts != mount.held_mounts;
+bool Fence::was_mounted_elsewhere(const CheckedMount& mount, const mounts::Superblock& now) const {
+  if (mount.held_stamp == 0 || now.stamp == 0) return false;
+  if (now.mounts != 0 && mount.held_mounts != 0) return now.mounts != mount.held_mounts;
   const Duration takeover = 3 * volume_.target->options.keep_alive;
   const auto since_wall = volume_.clock.wall() - mount.held_at_wall;
   const bool is_recent =
       volume_.clock.steady() - mount.held_at < takeover && since_wall < takeover && since_wall >= Duration(0);
-  return stamp != mount.held_stamp && !is_recent;
+  return now.stamp != mount.held_stamp && !is_recent;
 }
 
 asio::awaitable<std::string> Fence::why_lost(CheckedMountPtr mount, ProbeAnswer answer) {
   if (answer.holding && answer.holding->hold == Hold::Free && answer.holding->restarted) {
     const bool is_taken =
-        mount->is_writer && !mount->has_mmp && was_mounted_elsewhere(*mount, answer.stamp, answer.mounts);
+        mount->is_writer && !mount->has_mmp && was_mounted_elsewhere(*mount, answer.superblock);
     if (is_taken)
       co_return "the target forgot the reservation of " + namespace_name(volume_) +
           ", and another host has written it since";
@@ -43,17 +42,17 @@ asio::awaitable<std::string> Fence::why_lost(CheckedMountPtr mount, ProbeAnswer 
 }
 
 std::string Fence::why_taken(CheckedMount& mount, const ProbeAnswer& answer) {
+  const mounts::Superblock& seen = answer.superblock;
   if (answer.holding && answer.holding->hold == Hold::Theirs) {
-    mounts::Superblock seen;
-    seen.mmp_open = true;
-    seen.mmp_node = answer.mmp_node;
-    volume_.status.fence.held_by = name_holder(*answer.holding, seen);
+    mounts::Superblock theirs = seen;
+    theirs.mmp_open = true;
+    volume_.status.fence.held_by = name_holder(*answer.holding, theirs);
     return volume_.status.fence.held_by + " has taken over " + namespace_name(volume_);
   }
-  if (!answer.mmp_node.empty()) {
-    if (mount.mmp_node.empty()) mount.mmp_node = answer.mmp_node;
-    if (mount.mmp_node != answer.mmp_node)
-      return "host '" + printable(answer.mmp_node) + "' has opened " + namespace_name(volume_) +
+  if (!seen.mmp_node.empty()) {
+    if (mount.mmp_node.empty()) mount.mmp_node = seen.mmp_node;
+    if (mount.mmp_node != seen.mmp_node)
+      return "host '" + printable(seen.mmp_node) + "' has opened " + namespace_name(volume_) +
              " for writing too";
   }
   if (!answer.holding) return "";
@@ -68,6 +67,7 @@ std::string Fence::why_taken(CheckedMount& mount, const ProbeAnswer& answer) {
 // Recorded as well, for the next daemon: the target may forget the reservation while none runs.
 asio::awaitable<void> Fence::note_held(CheckedMountPtr mount, ProbeAnswer answer) {
   if (!answer.holding) co_return;
+  const mounts::Superblock& seen = answer.superblock;
   const bool is_ours = answer.holding->hold == Hold::Ours;
   if (is_ours) volume_.status.warn(Warning::OnlyMmp, "");
   if (!is_ours && volume_.status.fence.reservation)
@@ -76,17 +76,17 @@ asio::awaitable<void> Fence::note_held(CheckedMountPtr mount, ProbeAnswer answer
         namespace_name(volume_) + " offers no reservations any more: only multi-mount protection is left");
   volume_.status.fence = {is_ours, ""};
   if (mount->is_changing_writing) co_return;
-  const bool is_counted = answer.mounts != 0;
-  const bool is_new = is_counted ? answer.mounts != mount->held_mounts : answer.stamp != mount->held_stamp;
-  mount->held_stamp = answer.stamp;
-  mount->held_mounts = answer.mounts;
+  const bool is_counted = seen.mounts != 0;
+  const bool is_new = is_counted ? seen.mounts != mount->held_mounts : seen.stamp != mount->held_stamp;
+  mount->held_stamp = seen.stamp;
+  mount->held_mounts = seen.mounts;
   mount->held_at = volume_.clock.steady();
   mount->held_at_wall = volume_.clock.wall();
   if ((!is_new && mount->is_held_recorded) || !is_ours || mount->has_mmp) co_return;
   json::object record{{"mount", mount->mount.text()},
                       {"uuid", mount->uuid},
-                      {"stamp", static_cast<std::int64_t>(answer.stamp)},
-                      {"mounts", static_cast<std::int64_t>(answer.mounts)}};
+                      {"stamp", static_cast<std::int64_t>(seen.stamp)},
+                      {"mounts", static_cast<std::int64_t>(seen.mounts)}};
   const auto saved = co_await volume_.seams.store.save(Record::Held, std::move(record));
   mount->is_held_recorded = saved.has_value();
   // It may have been forgotten while it was written.
@@ -120,12 +120,12 @@ asio::awaitable<Result<std::string>> Fence::who_took_over(CheckedMountPtr mount)
   if (!answer) co_return fail(answer.error());
   if (volume_.checked != mount) co_return fail(changed);
   std::string mounted = mount->uuid;
-  if (answer->uuid != mounted)  // perhaps by `tune2fs -U`
+  if (answer->superblock.uuid != mounted)  // perhaps by `tune2fs -U`
     mounted = co_await mounted_filesystem(volume_.seams, mount->mount);
   if (volume_.checked != mount) co_return fail(changed);
-  if (answer->uuid != mounted) {
+  if (answer->superblock.uuid != mounted) {
     mount->is_exchanged = true;
-    co_return holds_another(mount->device, answer->uuid);
+    co_return holds_another(mount->device, answer->superblock.uuid);
   }
   if (wants_fence(volume_.settings)) {
     std::string lost = co_await why_lost(mount, *answer);

@@ -60,22 +60,17 @@ std::string Health::why_lost(Place place) const {
 
 asio::awaitable<Finding> Health::look_at_link() {
   const Link link = paths_.look();
-  Finding found;
-  if (link == Link::Gone) {
-    found = {Verdict::Lost, why_lost(Place::Dead)};
-    co_return found;
-  }
+  if (link == Link::Gone) co_return Finding{Verdict::Lost, why_lost(Place::Dead)};
   if (link == Link::Down) {
-    if (volume_.status.state == State::Ready && ++down_looks_ < kDownLooks) co_return found;
+    if (volume_.status.state == State::Ready && ++down_looks_ < kDownLooks) co_return Finding{};
     link_trusted_from_ = SteadyTime::max();
-    found = {Verdict::Silent, "no path to the target is live: I/O waits for the link"};
-    co_return found;
+    co_return Finding{Verdict::Silent, "no path to the target is live: I/O waits for the link"};
   }
   down_looks_ = 0;
   paths_.look_for_insecure();
-  found = co_await probe();
+  auto found = co_await probe();
   if (found.verdict == Verdict::Good) silent_since_.reset();
-  if (found.verdict == Verdict::Silent && may_fail_over()) found = {};
+  if (found.verdict == Verdict::Silent && may_fail_over()) co_return Finding{};
   co_return found;
 }
 
@@ -98,14 +93,13 @@ bool Health::may_fail_over() {
 
 // The kernel reports a link as live until its keep-alive has failed: only completed I/O proves it.
 asio::awaitable<Finding> Health::probe() {
-  Finding found;
   const SteadyTime now = volume_.clock.steady();
-  if (volume_.status.state == State::Ready && now < next_probe_) co_return found;
+  if (volume_.status.state == State::Ready && now < next_probe_) co_return Finding{};
   const bool is_moving = is_io_moving();
   if (volume_.seams.device.has_stuck_worker()) {
-    if (!is_moving)
-      found = {Verdict::Silent, "a request to " + volume_.status.device + " still waits in the kernel"};
-    co_return found;
+    if (is_moving) co_return Finding{};
+    co_return Finding{Verdict::Silent,
+                      "a request to " + volume_.status.device + " still waits in the kernel"};
   }
   next_probe_ = now + (is_reader(volume_) ? volume_.timings.probe_reader : volume_.timings.probe);
   const config::Volume& settings = volume_.settings;
@@ -115,55 +109,51 @@ asio::awaitable<Finding> Health::probe() {
   const unsigned changes = mount ? mount->changes : 0;
   auto answer = co_await volume_.seams.device.probe(std::move(request));
   if (answer && mount && (mount->is_changing_writing || mount->changes != changes)) {
-    answer->stamp = answer->mounts = 0;  // this host's own remount changes these
-    answer->being_written = false;
-    answer->mmp_node.clear();
+    mounts::Superblock& changed = answer->superblock;  // by this host's own remount
+    changed.stamp = changed.mounts = 0;
+    changed.being_written = false;
+    changed.mmp_node.clear();
   }
   if (!answer) {
     next_probe_ = volume_.clock.steady();
-    found = silence(answer.error());
-    co_return found;
+    co_return silence(answer.error());
   }
   silent_probes_ = 0;
-  volume_.status.probes.add(answer->us);
+  volume_.status.probes.add(answer->superblock.read_us);
   co_return co_await judge(*answer);
 }
 
 asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
-  Finding found{Verdict::Good, ""};
   const CheckedMountPtr mount = volume_.checked;
   if (!mount) co_return Finding{};  // another program unmounted it during the probe
   const bool is_nvme = volume_.settings.nvme.has_value();
   Status& status = volume_.status;
   if (answer.shut_down) {
     mount->is_broken = true;
-    found = {Verdict::Lost, why_lost(Place::Broken)};
-    co_return found;
+    co_return Finding{Verdict::Lost, why_lost(Place::Broken)};
   }
-  const bool is_other = is_nvme && answer.uuid != mount->uuid;
+  const std::string& uuid = answer.superblock.uuid;
+  const bool is_other = is_nvme && uuid != mount->uuid;
   bool is_renamed = false;
-  if (is_other) is_renamed = co_await has_new_uuid(mount, answer.uuid);
+  if (is_other) is_renamed = co_await has_new_uuid(mount, uuid);
   if (volume_.checked != mount) co_return Finding{};
   if (is_other && !is_renamed) {
     // Unflushed data would be written into the other file system.
-    found = {mount->is_writer ? Verdict::Exchanged : Verdict::Lost,
-             holds_another(status.device, answer.uuid)};
     if (!mount->is_writer) volume_.forget_mount();  // checked again, and refused
-    co_return found;
+    co_return Finding{mount->is_writer ? Verdict::Exchanged : Verdict::Lost,
+                      holds_another(status.device, uuid)};
   }
   if (wants_fence(volume_.settings)) {
     auto lost = co_await fence_.why_lost(mount, answer);
     if (volume_.checked != mount) co_return Finding{};
-    if (!lost.empty()) {
-      found = {Verdict::Fenced, std::move(lost)};
-      co_return found;
-    }
+    if (!lost.empty()) co_return Finding{Verdict::Fenced, std::move(lost)};
   }
-  publication_.look_for_writers(*mount, answer);
-  if (!is_nvme || !co_await is_shut_down()) co_return found;
+  publication_.look_for_writers(*mount, answer.superblock);
+  bool has_shut_down = false;
+  if (is_nvme) has_shut_down = co_await is_shut_down();
+  if (!has_shut_down) co_return Finding{Verdict::Good, ""};
   mount->is_broken = true;
-  found = {Verdict::Lost, why_lost(Place::Broken)};
-  co_return found;
+  co_return Finding{Verdict::Lost, why_lost(Place::Broken)};
 }
 
 // `tune2fs -U` gave the mounted file system another UUID; the next mount is refused until that is configured.

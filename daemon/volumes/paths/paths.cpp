@@ -22,9 +22,8 @@ bool is_down(const PathStatus* path, const std::vector<PathStatus>& all) {
 
 // To another device than the volume's present one.
 bool leads_elsewhere(const VolumeContext& volume, const nvmetcp::Controller& old) {
-  const config::NvmeSource& source = *volume.settings.nvme;
-  const auto now = volume.seams.snapshot.find_namespace(source.subsystem, source.nsid);
-  const auto its = volume.seams.snapshot.find_namespace_below({old}, source.nsid);
+  const auto now = own_namespace(volume.seams, volume.settings);
+  const auto its = volume.seams.snapshot.find_namespace_below({old}, volume.settings.nvme->nsid);
   return now && its && now->device_number != its->device_number;
 }
 
@@ -182,8 +181,7 @@ bool Paths::may_lead_elsewhere(Path& path) {
   }
   if (!path.down_since) path.down_since = volume_.clock.steady();
   if (volume_.clock.steady() - *path.down_since < volume_.timings.name_doubt) return false;
-  const config::NvmeSource& source = *volume_.settings.nvme;
-  const auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
+  const auto block = own_namespace(volume_.seams, volume_.settings);
   return block && !block->id().empty();
 }
 

@@ -139,7 +139,7 @@ Result<> Rivals::check_none() const {
   const config::NvmeSource& source = *volume_.settings.nvme;
   auto strangers = volume_.seams.snapshot.strangers(source.subsystem);
   if (strangers.empty()) return {};
-  const auto block = volume_.seams.snapshot.find_namespace(source.subsystem, source.nsid);
+  const auto block = own_namespace(volume_.seams, volume_.settings);
   if (block || !has_live_path(volume_.seams, volume_.settings)) {
     std::erase_if(strangers, [&](const auto& one) {
       return !one.is_live() && volume_.seams.neighbours.target_at(one.portal).empty();

@@ -159,15 +159,15 @@ Remount Publication::remount_of(const CheckedMount& mount) const {
   return remount;
 }
 
-void Publication::look_for_writers(CheckedMount& mount, const ProbeAnswer& answer) {
+void Publication::look_for_writers(CheckedMount& mount, const mounts::Superblock& seen) {
   if (mount.is_writer || mount.is_changing_writing) {
     mount.foreign_writes = mount.is_outdated = false;
     return;
   }
-  if (mount.stamp == 0) mount.stamp = answer.stamp;
-  const bool moved = answer.stamp != 0 && answer.stamp != mount.stamp;
-  mount.foreign_writes = answer.being_written || moved;
-  mount.is_outdated = moved && !answer.being_written;
+  if (mount.stamp == 0) mount.stamp = seen.stamp;
+  const bool moved = seen.stamp != 0 && seen.stamp != mount.stamp;
+  mount.foreign_writes = seen.being_written || moved;
+  mount.is_outdated = moved && !seen.being_written;
   if (mount.is_outdated) return;
   leaving_.reset();
   next_leave_ = {};

@@ -26,9 +26,9 @@ class Publication {
   // as published.
   asio::awaitable<Result<>> make_writable();
 
-  // Evaluates a probe for other hosts' writes. A volume marked this way stays ready, but its data can't be
-  // trusted.
-  void look_for_writers(CheckedMount& mount, const ProbeAnswer& answer);
+  // Evaluates a probe's superblock for other hosts' writes. A volume marked this way stays ready, but its
+  // data can't be trusted.
+  void look_for_writers(CheckedMount& mount, const mounts::Superblock& seen);
   // The writer has published a newer state, so this mount is outdated. True if it was unmounted. Its users
   // may keep it for hours, and each attempt searches all processes for them.
   asio::awaitable<bool> leave_outdated();

@@ -26,13 +26,9 @@ struct ProbeRequest {
 };
 
 struct ProbeAnswer {
-  double us = 0;           // duration of a direct read of the superblock, or of a request to the NFS server
-  std::string uuid;        // of the file system on the device
+  mounts::Superblock
+      superblock;          // of the device, by a direct read. NFS: only read_us, of a request to the server
   bool shut_down = false;  // NFS: all access to the mount fails, although its server answers
-  bool being_written = false;
-  std::uint64_t stamp = 0;   // of the superblock; 0 means none
-  std::uint64_t mounts = 0;  // see mounts::Superblock
-  std::string mmp_node{};    // node with the file system open for writing, from multi-mount protection
   std::optional<nvmetcp::ReservationState> holding{};  // if it was requested
 };
 

@@ -20,14 +20,9 @@ namespace spark::volumes {
 
 namespace asio = boost::asio;
 
-struct Unmounted {
-  Change change = Change::Done;
-  std::string users;  // processes with open files on a detached mount; empty means none
-};
-
 struct Mounted {
   Change change = Change::Done;
-  std::string users;      // the same, for the dead mount that was replaced
+  std::string users;      // processes with open files on the dead mount that was replaced; empty means none
   std::string warning{};  // a sentence; empty means none
 };
 
@@ -52,8 +47,9 @@ class Mounts {
   // Prevents writes to the mount point while nothing is mounted there: mounts/guard.hpp. `is_in_use`: the
   // volume is mounted there.
   virtual asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) = 0;
-  // Refused if another mount is there by now.
-  virtual asio::awaitable<Result<Unmounted>> unmount(OwnMount mount, mounts::Unmount how) = 0;
+  // Refused if another mount is there by now. Returns the processes with open files on a detached mount, as
+  // text; empty means none.
+  virtual asio::awaitable<Result<std::string>> unmount(OwnMount mount, mounts::Unmount how) = 0;
   // The processes with open files on the mount, as text; empty means none. Reads /proc, never the mount.
   virtual asio::awaitable<Result<std::string>> users(std::filesystem::path target) = 0;
   // See mounts/publish.hpp. ReadOnly is pinned, and lasts until make_writable.

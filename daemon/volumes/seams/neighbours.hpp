@@ -1,4 +1,4 @@
-// The seam to the host and to its other volumes. Never blocks.
+// What a volume asks the host, and the host's other volumes. Never blocks.
 #pragma once
 
 #include <functional>
@@ -9,27 +9,19 @@
 
 namespace spark::volumes {
 
-// One volume's queries about the other volumes of the configuration.
-struct OtherVolumes {
-  std::function<bool()> share_subsystem;                              // see subsystem_shared()
-  std::function<std::string(const nvmetcp::Portal&)> find_target_at;  // see target_at()
-  std::function<void()> target_is_back;                               // see target_is_back()
-};
-
-// The interface for one volume.
-class Neighbours {
- public:
-  virtual ~Neighbours() = default;
-
-  virtual Result<nvmetcp::HostIdentity> host_identity() = 0;
+// The host fills in the first two; VolumeSet, which knows the other volumes, the rest.
+struct Neighbours {
+  std::function<Result<nvmetcp::HostIdentity>()> host_identity;
   // This host's name in multi-mount protection.
-  virtual std::string node_name() = 0;
+  std::function<std::string()> node_name;
   // Another volume that is up uses the same subsystem of the same target: the controllers must stay.
-  virtual bool subsystem_shared() = 0;
+  std::function<bool()> subsystem_shared = [] { return false; };
   // The configured target with this address; empty means none.
-  virtual std::string target_at(const nvmetcp::Portal& numeric) = 0;
+  std::function<std::string(const nvmetcp::Portal& numeric)> target_at = [](const nvmetcp::Portal&) {
+    return std::string();
+  };
   // This volume has reached its target again: the others of the target need not wait any longer.
-  virtual void target_is_back() = 0;
+  std::function<void()> target_is_back = [] {};
 };
 
 }  // namespace spark::volumes

@@ -1,8 +1,9 @@
-// The seam to the reservation of a volume's namespace.
+// The seam to the reservation of a volume's namespace: one function.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/result.hpp"
@@ -26,13 +27,7 @@ struct ReservationRequest {
   NamespaceOf of;
 };
 
-// Runs in a worker and ends by its deadline.
-class Reservations {
- public:
-  virtual ~Reservations() = default;
-
-  // Release returns Free, or the new holder.
-  virtual asio::awaitable<Result<nvmetcp::ReservationState>> reservation(ReservationRequest request) = 0;
-};
+// Runs in a worker and ends by its deadline. Release returns Free, or the new holder.
+using Reserve = std::function<asio::awaitable<Result<nvmetcp::ReservationState>>(ReservationRequest request)>;
 
 }  // namespace spark::volumes

@@ -20,9 +20,9 @@ struct Seams {
   FabricSnapshot& snapshot;
   Mounts& mounts;
   Device& device;
-  Reservations& reservations;
+  Reserve reserve;
   VolumeStore& store;
-  Neighbours& neighbours;
+  Neighbours neighbours;
   std::shared_ptr<void> owner;  // owns the referenced objects
 };
 

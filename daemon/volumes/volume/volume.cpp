@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/launch.hpp"
+#include "daemon/volumes/attachment/nfs_attachment.hpp"
 #include "daemon/volumes/attachment/nvme_checks.hpp"
 #include "daemon/volumes/release_step.hpp"
 
@@ -39,7 +40,6 @@ Volume::Volume(asio::any_io_executor executor, config::Volume settings, std::opt
       health_(context_, paths_, fence_, publication_),
       mount_point_(context_),
       nvme_(context_, paths_, fence_, mount_point_),
-      nfs_(context_, mount_point_),
       requests_(context_, fence_, why_stopped_) {
   context_.keep_alive = [this] { return shared_from_this(); };
   context_.status.history = History::from_json(context_.seams.store.saved(Record::History));
@@ -129,7 +129,7 @@ asio::awaitable<Result<>> Volume::bring_up() {
     co_await watch_below(context_, paths_, fence_);
     co_return fail(covered(settings(), standing));
   }
-  if (settings().nfs) co_return co_await nfs_.bring_up();
+  if (settings().nfs) co_return co_await bring_up_nfs(context_, mount_point_);
   co_return co_await nvme_.bring_up(requests_.is_taking());
 }
 
@@ -198,8 +198,7 @@ asio::awaitable<bool> Volume::act_on(Finding found, Place place) {
 
 void Volume::namespace_added() {
   if (!nvme_.is_namespace_missing()) return;
-  const config::NvmeSource& source = *settings().nvme;
-  if (context_.seams.snapshot.find_namespace(source.subsystem, source.nsid)) requests_.try_now();
+  if (own_namespace(context_.seams, settings())) requests_.try_now();
 }
 
 void Volume::look_now(const std::string& controller) {

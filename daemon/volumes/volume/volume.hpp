@@ -15,7 +15,6 @@
 #include <string>
 
 #include "daemon/volumes/attachment/mount_point.hpp"
-#include "daemon/volumes/attachment/nfs_attachment.hpp"
 #include "daemon/volumes/attachment/nvme_attachment.hpp"
 #include "daemon/volumes/context.hpp"
 #include "daemon/volumes/fence/fence.hpp"
@@ -86,7 +85,6 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Health health_;
   MountPoint mount_point_;
   NvmeAttachment nvme_;
-  NfsAttachment nfs_;
   std::string why_stopped_;
   Requests requests_;
   SteadyTime ready_since_;

@@ -52,8 +52,8 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
                                         const std::vector<std::shared_ptr<Volume>>& made) {
   std::optional<config::Target> target;
   if (settings.nvme) target = config.targets.at(settings.nvme->target);
-  OtherVolumes others;
-  others.share_subsystem = [this, name = settings.name] {
+  auto seams = make_seams_(settings, target);
+  seams.neighbours.subsystem_shared = [this, name = settings.name] {
     const auto self = find(name);
     if (!self) return true;  // a reload has removed it, while it still leaves the host
     return std::any_of(volumes_.begin(), volumes_.end(), [&](const auto& other) {
@@ -62,21 +62,20 @@ std::shared_ptr<Volume> VolumeSet::make(const config::Config& config, const conf
              config::is_same_target(*self->target(), *other->target());
     });
   };
-  others.find_target_at = [this](const nvmetcp::Portal& numeric) {
+  seams.neighbours.target_at = [this](const nvmetcp::Portal& numeric) {
     const auto found = std::ranges::find_if(volumes_, [&](const auto& one) {
       const auto& target = one->target();
       return target && std::ranges::find(target->portals, numeric) != target->portals.end();
     });
     return found == volumes_.end() ? std::string() : (*found)->target()->name;
   };
-  others.target_is_back = [this, name = target ? target->name : ""] {
+  seams.neighbours.target_is_back = [this, name = target ? target->name : ""] {
     for (const auto& one : volumes_) {
       const Status& status = one->status();
       const bool waits = status.next_attempt && status.state != State::Refused;
       if (waits && one->target() && one->target()->name == name) one->requests().try_now();
     }
   };
-  auto seams = make_seams_(settings, target, std::move(others));
   // A target that moves is found by the volume that looks first; the others have its connection, or will.
   const std::vector<std::shared_ptr<Volume>>* const known[] = {&volumes_, &made};
   for (const auto* all : known) {

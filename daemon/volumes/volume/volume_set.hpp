@@ -14,8 +14,8 @@
 
 namespace spark::volumes {
 
-using MakeSeams = std::function<Seams(const config::Volume& volume,
-                                      const std::optional<config::Target>& target, OtherVolumes others)>;
+using MakeSeams =
+    std::function<Seams(const config::Volume& volume, const std::optional<config::Target>& target)>;
 
 class VolumeSet {
  public:

@@ -155,8 +155,7 @@ Result<Unmounted> unmount(const std::string& target, const mounts::MountNumbers&
     return fail_with(there.error(), "unmounting " + printable(target));
   Unmounted done;
   if (how != mounts::Unmount::Plain) done.users = users_of_mount(target);
-  mounts::LibmountMounter mounter;
-  const auto change = mounter.unmount(target, how);
+  const auto change = mounts::unmount(target, how);
   if (!change) return change.take_error();
   done.change = *change;
   return done;
@@ -175,7 +174,6 @@ Result<json::object> superblock_verb(const json::object& request, const Progress
 Result<json::object> mount_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto wanted = member_of<mounts::MountRequest>(request, "mount");
   if (!wanted) return wanted.take_error();
-  mounts::LibmountMounter mounter;
   const mounts::MountRequest& mount = *wanted;
   Unmounted dead;
   if (const auto& replaced = mount.replaces) {
@@ -184,12 +182,12 @@ Result<json::object> mount_verb(const json::object& request, const ProgressLine&
     if (!gone) return gone.take_error();
     dead = std::move(*gone);
   }
-  auto change = mounter.mount(mount);
+  auto change = mounts::mount(mount);
   if (!change) return change.take_error();
   std::string warning;
   if (auto noted = note_mount(mount, request, warning); !noted) {
     // The caller treats it as not mounted, and releases its fence.
-    if (*change == Change::Done) std::ignore = mounter.unmount(mount.target, mounts::Unmount::Plain);
+    if (*change == Change::Done) std::ignore = mounts::unmount(mount.target, mounts::Unmount::Plain);
     return noted.take_error();
   }
   json::object answer = to_json(*change);

@@ -50,9 +50,8 @@ Daemon::Daemon(Host& host, const config::Config& config, OnEnd on_end)
       context_(std::make_unique<asio::io_context>(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE)),
       runner_(host) {
   host_.scene.time.attach(*context_);
-  auto make_seams = [&host](const config::Volume& volume, const std::optional<config::Target>&,
-                            volumes::OtherVolumes others) {
-    return seams_of(host, volume.name, std::move(others));
+  auto make_seams = [&host](const config::Volume& volume, const std::optional<config::Target>&) {
+    return seams_of(host, volume.name);
   };
   auto on_change = [&host](const volumes::Volume& volume, volumes::State before) {
     if (!host.scene.is_told()) return;

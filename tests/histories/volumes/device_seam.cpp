@@ -85,14 +85,8 @@ asio::awaitable<Result<volumes::ProbeAnswer>> HostDevice::probe(volumes::ProbeRe
     if (const Pause* pause = std::get_if<Pause>(&device)) return *pause;
     const auto& head = std::get<Result<HeadPtr>>(device);
     if (!head) return Done(fail(head.error()));
-    const auto superblock = superblock_of(*(*head)->disk);
     volumes::ProbeAnswer answer;
-    answer.us = superblock.read_us;
-    answer.uuid = superblock.uuid;
-    answer.being_written = superblock.being_written;
-    answer.stamp = superblock.stamp;
-    answer.mounts = superblock.mounts;
-    answer.mmp_node = superblock.mmp_node;
+    answer.superblock = superblock_of(*(*head)->disk);
     if (!request.keep_reservation) return Done(answer);
     auto kept = act_on(host, *head, *request.keep_reservation, nvmetcp::keep_reservation);
     if (!kept) return Done(kept.take_error());
@@ -169,8 +163,7 @@ std::optional<std::uint64_t> HostDevice::completed_io(const std::string& device,
   return head->completed;
 }
 
-asio::awaitable<Result<nvmetcp::ReservationState>> HostReservations::reservation(
-    volumes::ReservationRequest request) {
+asio::awaitable<Result<nvmetcp::ReservationState>> HostDevice::reserve(volumes::ReservationRequest request) {
   auto work = [&host = host_, request]() -> Turn<nvmetcp::ReservationState> {
     // Unlike a read, such a command does not wait for a link that the kernel knows to be down, and is not
     // sent again when it is back (REQ_FAILFAST_DRIVER).

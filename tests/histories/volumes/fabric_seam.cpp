@@ -151,16 +151,8 @@ asio::awaitable<Result<nvmetcp::Smart>> HostFabric::smart(std::string controller
   co_return fail(Errc::Unsupported, controller + " has no SMART log page");
 }
 
-std::vector<nvmetcp::Controller> HostFabricView::all_of(const std::string& subsystem) const {
+Result<std::vector<nvmetcp::Controller>> HostFabricView::connected(const std::string& subsystem) {
   return nvmetcp::controllers_of(host_.driver.controllers(), subsystem, host_.driver.identity().nqn);
-}
-
-Result<std::vector<nvmetcp::Controller>> HostFabricView::controllers(const std::string& subsystem) {
-  return addresses_.ours(all_of(subsystem));
-}
-
-std::vector<nvmetcp::Controller> HostFabricView::strangers(const std::string& subsystem) {
-  return addresses_.strangers(all_of(subsystem));
 }
 
 Result<> HostFabricView::check_paths_secured(const std::string& /*subsystem*/,

@@ -14,22 +14,18 @@ nvmetcp::HostIdentity identity_of(std::size_t index) {
 }
 
 struct AllSeams {
-  AllSeams(Host& host, const std::string& volume, volumes::OtherVolumes others)
+  AllSeams(Host& host, const std::string& volume)
       : fabric(host, volume),
         view(host),
         store(host, volume),
         mounts(host, store, volume),
-        device(host, volume),
-        reservations(host, volume),
-        neighbours(host, std::move(others)) {}
+        device(host, volume) {}
 
   HostFabric fabric;
   HostFabricView view;
   HostStore store;
   HostMounts mounts;
   HostDevice device;
-  HostReservations reservations;
-  HostNeighbours neighbours;
 };
 
 }  // namespace
@@ -53,10 +49,14 @@ nvmetcp::LocalRegistrant Host::registrant() const {
   return {driver.identity().id, 11 + index, 0};
 }
 
-volumes::Seams seams_of(Host& host, const std::string& volume, volumes::OtherVolumes others) {
-  const auto all = std::make_shared<AllSeams>(host, volume, std::move(others));
-  return {all->fabric,       all->view,  all->mounts,     all->device,
-          all->reservations, all->store, all->neighbours, all};
+volumes::Seams seams_of(Host& host, const std::string& volume) {
+  const auto all = std::make_shared<AllSeams>(host, volume);
+  volumes::Reserve reserve = [&device = all->device](volumes::ReservationRequest request) {
+    return device.reserve(std::move(request));
+  };
+  volumes::Neighbours this_host{[&host] { return host.driver.identity(); }, [&host] { return host.name; }};
+  return {all->fabric,        all->view,  all->mounts,          all->device,
+          std::move(reserve), all->store, std::move(this_host), all};
 }
 
 }  // namespace spark::histories

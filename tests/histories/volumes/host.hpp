@@ -45,6 +45,6 @@ struct Host {
 
 // The seams of one volume, as the real adapters and workers behave (daemon/volumes/adapters,
 // daemon/workers/verbs).
-volumes::Seams seams_of(Host& host, const std::string& volume, volumes::OtherVolumes others);
+volumes::Seams seams_of(Host& host, const std::string& volume);
 
 }  // namespace spark::histories

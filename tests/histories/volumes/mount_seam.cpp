@@ -1,4 +1,4 @@
-// The mount points, as daemon/volumes/adapters/worker_mounts.cpp and the workers behind it treat them.
+// The mount points, as daemon/volumes/adapters/worker_mounts.hpp and the workers behind it treat them.
 #include <algorithm>
 #include <cerrno>
 
@@ -216,16 +216,14 @@ asio::awaitable<Result<mounts::Guard>> HostMounts::guard(std::filesystem::path m
 }
 
 // The kernel takes the mount from the table first; then it writes what is unwritten, and closes.
-asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(volumes::OwnMount mount,
-                                                                mounts::Unmount how) {
-  auto work = [&host = host_, mount, how, closing = SuperPtr(), done = volumes::Unmounted(),
-               begun = false]() mutable -> Turn<volumes::Unmounted> {
+asio::awaitable<Result<std::string>> HostMounts::unmount(volumes::OwnMount mount, mounts::Unmount how) {
+  auto work = [&host = host_, mount, how, closing = SuperPtr(), users = std::string(),
+               begun = false]() mutable -> Turn<std::string> {
     if (!std::exchange(begun, true)) {
       const Seen seen{mount.id(), mount.device_number()};
-      const auto started = start_unmount(host, mount.target().native(), how, seen, done.users, closing);
-      if (!started) return Result<volumes::Unmounted>(fail(started.error()));
-      done.change = *started;
-      if (!closing) return Result<volumes::Unmounted>(done);
+      const auto started = start_unmount(host, mount.target().native(), how, seen, users, closing);
+      if (!started) return Result<std::string>(fail(started.error()));
+      if (!closing) return Result<std::string>(users);
       const SteadyTime now = host.scene.time.steady();
       const bool is_new = now - host.driver.changed() < kWorkerStart;
       closing->is_in_call =
@@ -238,9 +236,9 @@ asio::awaitable<Result<volumes::Unmounted>> HostMounts::unmount(volumes::OwnMoun
       return Pause{kLooksAgain, true};
     }
     (void)host.file_systems.close(*closing, Actor::Daemon);
-    return Result<volumes::Unmounted>(done);
+    return Result<std::string>(users);
   };
-  Work<volumes::Unmounted> asked = std::move(work);
+  Work<std::string> asked = std::move(work);
   const Duration limit = how == mounts::Unmount::Plain ? kUnmount : kDetach;
   co_return co_await host_.workers.run(volume_, "unmount", limit, std::move(asked));
 }

@@ -34,19 +34,14 @@ class HostFabricView final : public volumes::FabricSnapshot {
  public:
   explicit HostFabricView(Host& host) : host_(host) {}
 
-  nvmetcp::TargetAddresses& addresses() override { return addresses_; }
-  Result<std::vector<nvmetcp::Controller>> controllers(const std::string& subsystem) override;
-  std::vector<nvmetcp::Controller> strangers(const std::string& subsystem) override;
+  Result<std::vector<nvmetcp::Controller>> connected(const std::string& subsystem) override;
   Result<> check_paths_secured(const std::string& subsystem, const nvmetcp::ConnectOptions& options) override;
   Result<nvmetcp::Namespace> find_namespace_below(const std::vector<nvmetcp::Controller>& controllers,
                                                   std::uint32_t nsid) override;
   Result<nvmetcp::DeviceOwner> owner_of_device(dev_t device) override;
 
  private:
-  std::vector<nvmetcp::Controller> all_of(const std::string& subsystem) const;
-
   Host& host_;
-  nvmetcp::TargetAddresses addresses_;
 };
 
 class HostStore final : public volumes::VolumeStore {
@@ -76,7 +71,7 @@ class HostMounts final : public volumes::Mounts {
   asio::awaitable<Result<volumes::Mounted>> mount(mounts::MountRequest request,
                                                   volumes::FilesystemIdentity identity) override;
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override;
-  asio::awaitable<Result<volumes::Unmounted>> unmount(volumes::OwnMount mount, mounts::Unmount how) override;
+  asio::awaitable<Result<std::string>> unmount(volumes::OwnMount mount, mounts::Unmount how) override;
   asio::awaitable<Result<std::string>> users(std::filesystem::path target) override;
   asio::awaitable<Result<mounts::Closed>> publish(volumes::Remount mount, mounts::AfterPublish then) override;
   asio::awaitable<Result<>> make_writable(volumes::Remount mount) override;
@@ -100,38 +95,12 @@ class HostDevice final : public volumes::Device {
   asio::awaitable<Result<>> stop_writing(volumes::OwnMount mount, std::string device) override;
   std::optional<std::uint64_t> completed_io(const std::string& device,
                                             const std::vector<std::string>& controllers) override;
+  asio::awaitable<Result<nvmetcp::ReservationState>> reserve(volumes::ReservationRequest request);
   bool has_stuck_worker() override { return host_.workers.is_stuck(volume_); }
 
  private:
   Host& host_;
   std::string volume_;
-};
-
-class HostReservations final : public volumes::Reservations {
- public:
-  HostReservations(Host& host, std::string volume) : host_(host), volume_(std::move(volume)) {}
-
-  asio::awaitable<Result<nvmetcp::ReservationState>> reservation(
-      volumes::ReservationRequest request) override;
-
- private:
-  Host& host_;
-  std::string volume_;
-};
-
-class HostNeighbours final : public volumes::Neighbours {
- public:
-  HostNeighbours(Host& host, volumes::OtherVolumes others) : host_(host), others_(std::move(others)) {}
-
-  Result<nvmetcp::HostIdentity> host_identity() override { return host_.driver.identity(); }
-  std::string node_name() override { return host_.name; }
-  bool subsystem_shared() override { return others_.share_subsystem(); }
-  std::string target_at(const nvmetcp::Portal& numeric) override { return others_.find_target_at(numeric); }
-  void target_is_back() override { others_.target_is_back(); }
-
- private:
-  Host& host_;
-  volumes::OtherVolumes others_;
 };
 
 // The device's block device, if it is there and answers; Pause: it does not answer now.

@@ -99,8 +99,7 @@ TEST_F(HiddenMountTest, AMountPointBehindALinkIsRefused) {
 
 TEST_F(HiddenMountTest, AMountIsAsAnyOtherAndIsSeenByAllProcesses) {
   on_a_host([&](const std::string& device) {
-    LibmountMounter mounter;
-    const auto outcome = mounter.mount({device, target_, "ext4", false, {"noatime"}});
+    const auto outcome = mounts::mount({device, target_, "ext4", false, {"noatime"}});
     ASSERT_TRUE(outcome) << outcome.error().message();
     EXPECT_THAT(targets_of(device), testing::ElementsAre(target_));
     const auto table = read_mount_table({});
@@ -111,7 +110,7 @@ TEST_F(HiddenMountTest, AMountIsAsAnyOtherAndIsSeenByAllProcesses) {
     EXPECT_THAT(*read_file("/proc/self/mountinfo"),
                 HasSubstr(target_.native() + " rw,nosuid,nodev,noatime shared:"));
     EXPECT_THAT(read_file("/run/mount/utab").value_or(""), HasSubstr("TARGET=" + target_.native()));
-    EXPECT_TRUE(mounter.unmount(target_, Unmount::Plain));
+    EXPECT_TRUE(mounts::unmount(target_, Unmount::Plain));
     EXPECT_THAT(read_file("/run/mount/utab").value_or(""), testing::Not(HasSubstr(target_.native())));
     EXPECT_THAT(targets_of(device), testing::IsEmpty());
   });

@@ -1,4 +1,4 @@
-// Tests that need a real kernel: the real Mounter on loop devices.
+// Tests that need a real kernel: mounts on loop devices.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,11 +33,11 @@ class LoopMount : public testing::Test {
  protected:
   void SetUp() override {
     const std::string why = test::why_no_loop_mounts();
-    if (!why.empty()) SPARK_SKIP("the real Mounter: " + why);
+    if (!why.empty()) SPARK_SKIP("mounts: " + why);
   }
   void TearDown() override {
-    std::ignore = mounter_.unmount(folder_ / "second", Unmount::Plain);
-    std::ignore = mounter_.unmount(point_, Unmount::Plain);
+    std::ignore = mounts::unmount(folder_ / "second", Unmount::Plain);
+    std::ignore = mounts::unmount(point_, Unmount::Plain);
   }
   fs::path make(std::vector<std::string> mkfs, std::size_t bytes = 16 << 20) {
     const fs::path image = folder_ / "image";
@@ -48,12 +48,12 @@ class LoopMount : public testing::Test {
     return {loop.path(), point_, type, read_only, {}};
   }
   Error error_of(const MountRequest& request) {
-    const auto outcome = mounter_.mount(request);
+    const auto outcome = mounts::mount(request);
     EXPECT_FALSE(outcome) << "it was mounted";
     return outcome ? Error{} : outcome.error();
   }
   void expect_mounted(const MountRequest& request) {
-    const auto outcome = mounter_.mount(request);
+    const auto outcome = mounts::mount(request);
     ASSERT_TRUE(outcome) << outcome.error().message();
     EXPECT_EQ(*outcome, Change::Done);
   }
@@ -74,13 +74,12 @@ class LoopMount : public testing::Test {
     std::ofstream(point_ / "file") << "written";
     ::sync();
     fs::copy_file(image, copy);
-    EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+    EXPECT_TRUE(mounts::unmount(point_, Unmount::Plain));
     return copy;
   }
 
   test::TempFolder folder_;
   fs::path point_ = folder_ / "point";
-  LibmountMounter mounter_;
 };
 
 TEST_F(LoopMount, AReadOnlyMountAllowsNoWritesToFilesOrDevice) {
@@ -102,7 +101,7 @@ TEST_F(LoopMount, AMountIsWithoutSetuidAndDevicesUnlessTheConfigurationAllowsThe
     expect_mounted(wanted);
     EXPECT_EQ(has_option(mounted().options, "nosuid"), !is_allowed);
     EXPECT_EQ(has_option(mounted().options, "nodev"), !is_allowed);
-    ASSERT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+    ASSERT_TRUE(mounts::unmount(point_, Unmount::Plain));
   }
 }
 
@@ -113,7 +112,7 @@ TEST_F(LoopMount, AnExclusiveMountIsWritableAndCreatesItsMountPointWithMode0755)
   EXPECT_FALSE(is_read_only(mounted()));
   std::ofstream(point_ / "file") << "x";
   EXPECT_TRUE(fs::exists(point_ / "file"));
-  EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+  EXPECT_TRUE(mounts::unmount(point_, Unmount::Plain));
   struct stat status {};
   ASSERT_EQ(::stat(point_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777u, 0755u);
@@ -140,7 +139,7 @@ TEST_F(LoopMount, ACrashedWritersExt4IsMountedWithoutReplayingItsJournal) {
     const test::LoopDevice loop(copy);
     expect_mounted(request(loop, "ext4", true));
   }
-  EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+  EXPECT_TRUE(mounts::unmount(point_, Unmount::Plain));
   EXPECT_TRUE(*read_file(copy, 64 << 20) == before) << "the mount wrote";
 }
 
@@ -158,12 +157,12 @@ TEST_F(LoopMount, ADeviceMountedElsewhereOnThisHostIsInUse) {
   expect_mounted(request(loop, "ext4", true));
   fs::create_directory(bound);
   ASSERT_EQ(::mount(point_.c_str(), bound.c_str(), nullptr, MS_BIND, nullptr), 0);
-  const auto refused = mounter_.unmount(point_, Unmount::Plain);
+  const auto refused = mounts::unmount(point_, Unmount::Plain);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   EXPECT_THAT(refused.error().what, HasSubstr("is mounted at " + bound.native() + " too"));
   ASSERT_EQ(::umount(bound.c_str()), 0);
-  EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+  EXPECT_TRUE(mounts::unmount(point_, Unmount::Plain));
 }
 
 TEST_F(LoopMount, ADeviceMountedInAContainerIsInUseAndStaysMountedHere) {
@@ -181,7 +180,7 @@ TEST_F(LoopMount, ADeviceMountedInAContainerIsInUseAndStaysMountedHere) {
   char is_apart = 'n';
   ASSERT_EQ(::read(ready[0], &is_apart, 1), 1);
   ASSERT_EQ(is_apart, 'y');
-  const auto refused = mounter_.unmount(point_, Unmount::Plain);
+  const auto refused = mounts::unmount(point_, Unmount::Plain);
   EXPECT_FALSE(refused);
   if (!refused) {
     EXPECT_EQ(refused.error().kind, Errc::Refused);
@@ -191,7 +190,7 @@ TEST_F(LoopMount, ADeviceMountedInAContainerIsInUseAndStaysMountedHere) {
   EXPECT_TRUE(is_read_only(mounted())) << "put back";
   ::kill(container, SIGKILL);
   ::waitpid(container, nullptr, 0);
-  EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+  EXPECT_TRUE(mounts::unmount(point_, Unmount::Plain));
 }
 
 // If the other mount's disk is gone, the file system is mounted. A scenario of tests/vm covers that case,
@@ -203,12 +202,12 @@ TEST_F(LoopMount, AnXfsWithADetachedMountOnAnotherLiveDiskIsUnavailable) {
   {
     const UniqueFd user(::open(point_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ASSERT_TRUE(user);
-    ASSERT_TRUE(mounter_.unmount(point_, Unmount::Detach));
+    ASSERT_TRUE(mounts::unmount(point_, Unmount::Detach));
     const Error error = error_of(request(now, "xfs", true));
     EXPECT_EQ(error.kind, Errc::Unavailable);
     EXPECT_THAT(error.what, HasSubstr("a file system of the same UUID")) << error.message();
   }
-  EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+  EXPECT_TRUE(mounts::unmount(point_, Unmount::Plain));
 }
 
 TEST_F(LoopMount, MmpNamesTheHostThatHasTheFileSystemOpen) {
@@ -273,7 +272,7 @@ TEST_F(LoopMount, ARefusedUnmountNamesTheProcessWorkingInTheMount) {
   expect_mounted(request(loop, "ext4", false));
   const fs::path before = fs::current_path();
   fs::current_path(point_);
-  const auto outcome = mounter_.unmount(point_, Unmount::Plain);
+  const auto outcome = mounts::unmount(point_, Unmount::Plain);
   fs::current_path(before);
   ASSERT_FALSE(outcome);
   EXPECT_THAT(outcome.error().what, HasSubstr("(pid " + std::to_string(::getpid()) + ", working folder)"));
@@ -287,8 +286,8 @@ TEST_F(LoopMount, ARefusedUnmountNamesAMountBelowIt) {
   test::make_image(other_image, 16 << 20, {"mkfs.ext4", "-q"});
   const test::LoopDevice other(other_image);
   expect_mounted({other.path(), below, "ext4", true, {}});
-  const auto outcome = mounter_.unmount(point_, Unmount::Plain);
-  EXPECT_TRUE(mounter_.unmount(below, Unmount::Plain));
+  const auto outcome = mounts::unmount(point_, Unmount::Plain);
+  EXPECT_TRUE(mounts::unmount(below, Unmount::Plain));
   ASSERT_FALSE(outcome);
   EXPECT_THAT(outcome.error().what, HasSubstr("the mount at " + below.string()));
 }
@@ -308,10 +307,10 @@ TEST_F(LoopMount, AShutDownFileSystemStopsWritingAndCanBeUnmounted) {
     const auto stopped = shut_down_filesystem(point_, loop.path());
     ASSERT_TRUE(stopped) << stopped.error().message();
     EXPECT_FALSE(std::ofstream(point_ / "more").is_open());
-    ASSERT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+    ASSERT_TRUE(mounts::unmount(point_, Unmount::Plain));
     expect_mounted(request(loop, is_xfs ? "xfs" : "ext4", false));
     EXPECT_NE(read_file(point_ / "late").value_or(""), "never flushed");
-    ASSERT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+    ASSERT_TRUE(mounts::unmount(point_, Unmount::Plain));
   }
 }
 
@@ -358,7 +357,7 @@ TEST_F(LoopMount, AShutdownIsDetectedWithoutChangingTheFileSystem) {
     const auto shut_down = read_mounted_state(point_);
     ASSERT_TRUE(shut_down) << shut_down.error().message();
     EXPECT_TRUE(shut_down->is_shut_down) << type;
-    EXPECT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+    EXPECT_TRUE(mounts::unmount(point_, Unmount::Plain));
     fs::remove(folder_ / "image");
   }
 }
@@ -372,7 +371,7 @@ TEST_F(LoopMount, AMountReportsTheUuidOfItsFileSystem) {
   ASSERT_TRUE(state) << state.error().message();
   EXPECT_EQ(state->uuid, superblock->uuid);
   EXPECT_FALSE(state->is_shut_down);
-  ASSERT_TRUE(mounter_.unmount(point_, Unmount::Plain));
+  ASSERT_TRUE(mounts::unmount(point_, Unmount::Plain));
   expect_mounted(request(loop, "ext4", false));
   std::ofstream(point_ / "file") << "x";
   const auto of_file = read_mounted_state(point_ / "file");  // as a container's bind mount of it

@@ -80,9 +80,9 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
     test::make_image(folder_ / "image", type == "xfs" ? 320 << 20 : 32 << 20, GetParam());
     loop_.emplace(folder_ / "image");
     MountRequest request{loop_->path(), point_, type, false, {"noatime", "nodev"}};
-    ASSERT_TRUE(mounter_.mount(request));
+    ASSERT_TRUE(mounts::mount(request));
   }
-  void TearDown() override { std::ignore = mounter_.unmount(point_, Unmount::Plain); }
+  void TearDown() override { std::ignore = mounts::unmount(point_, Unmount::Plain); }
 
   Result<Closed> publish(AfterPublish then = AfterPublish::ReadOnly) {
     return mounts::publish(mounted_there(), then);
@@ -108,15 +108,14 @@ class Publishing : public testing::TestWithParam<std::vector<std::string>> {
     const std::string type = GetParam().front().substr(5);
     std::vector<std::string> options;
     if (type == "xfs") options.emplace_back("nouuid");
-    EXPECT_TRUE(mounter_.mount({other.path(), elsewhere, type, true, options}));
+    EXPECT_TRUE(mounts::mount({other.path(), elsewhere, type, true, options}));
     const auto text = read_file(elsewhere / name);
-    EXPECT_TRUE(mounter_.unmount(elsewhere, Unmount::Plain));
+    EXPECT_TRUE(mounts::unmount(elsewhere, Unmount::Plain));
     return text ? *text : "";
   }
 
   test::TempFolder folder_;
   fs::path point_ = folder_ / "point";
-  LibmountMounter mounter_;
   std::optional<test::LoopDevice> loop_;
   Result<> allowed_, passing_;
   int checks_ = 0, fails_ = 0;  // the check with this number has another answer

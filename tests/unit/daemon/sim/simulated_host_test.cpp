@@ -39,16 +39,14 @@ class SimulatedHostTest : public testing::Test {
     scenario.beginning = std::move(beginning);
     HostContext host_context{context.get_executor(), clock, runner, snapshot, folder.path()};
     host = std::make_unique<SimulatedHost>(std::move(host_context), config, std::move(scenario));
-    volumes::OtherVolumes others{[] { return false; }, [](const nvmetcp::Portal&) { return std::string(); },
-                                 [] {}};
     const config::Volume& settings = config.volumes.front();
     const std::optional<config::Target> target = config.targets.at("rose");
     volumes::Timings timings;
     timings.watch = timings.watch_closely = timings.link_doubt = timings.probe = timings.probe_reader =
         timings.mounted_state = timings.first_retry = timings.longest_retry = Duration(1);
     volume = std::make_shared<volumes::Volume>(context.get_executor(), settings, target,
-                                               host->seams_of(settings, target, std::move(others)), clock,
-                                               timings, volumes::Volume::OnChange{});
+                                               host->seams_of(settings, target), clock, timings,
+                                               volumes::Volume::OnChange{});
     volume->start();
   }
   ~SimulatedHostTest() override {

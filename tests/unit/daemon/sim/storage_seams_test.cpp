@@ -41,7 +41,7 @@ class StorageSeams : public testing::Test {
   }
   Result<nvmetcp::ReservationState> ask(ReservationAct act) {
     volumes::ReservationRequest request{act, "/dev/" + storage().device, {"raid5-data", 1}};
-    return await(context, reservation.reservation(std::move(request))).value();
+    return await(context, device.reserve(std::move(request))).value();
   }
   // The simulation looks at the target alone, so that a mount of another world will do.
   volumes::OwnMount own() {
@@ -69,7 +69,6 @@ class StorageSeams : public testing::Test {
   SystemClock clock;
   SimulatedMounts mounts{world, store, clock, "datasets", Duration(0)};
   SimulatedDevice device{world, "datasets"};
-  SimulatedReservation reservation{world, "datasets"};
 };
 
 TEST_F(StorageSeams, AMountAppearsInTheMountTableAndIsPinned) {
@@ -122,8 +121,8 @@ TEST_F(StorageSeams, AMountInUseIsNotUnmountedUnlessItIsDetached) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, Errc::Refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("it is in use by python3 (pid 4711)"));
-  EXPECT_EQ((*await(context, mounts.unmount(own(), mounts::Unmount::Detach)))->users, "python3 (pid 4711)");
-  EXPECT_EQ((*await(context, mounts.unmount(own(), mounts::Unmount::Plain)))->change, Change::AlreadyThere);
+  EXPECT_EQ(**await(context, mounts.unmount(own(), mounts::Unmount::Detach)), "python3 (pid 4711)");
+  EXPECT_EQ(**await(context, mounts.unmount(own(), mounts::Unmount::Plain)), "");
 }
 
 TEST_F(StorageSeams, EachPublishCountsAGenerationAndIsReadOnlyUntilMadeWritable) {
@@ -145,7 +144,7 @@ TEST_F(StorageSeams, EachPublishCountsAGenerationAndIsReadOnlyUntilMadeWritable)
 TEST_F(StorageSeams, AProbeHasTheConfiguredLatencyAndNoAnswerIsATimeout) {
   change([](VolumeChange& all) { all.latency = VolumeChange::Latency(Duration(3)); });
   volumes::ProbeRequest request{kMount, "/dev/" + storage().device, std::nullopt};
-  EXPECT_EQ((*await(context, device.probe(request)))->us, 3000);
+  EXPECT_EQ((*await(context, device.probe(request)))->superblock.read_us, 3000);
   change([](VolumeChange& all) { all.latency = VolumeChange::Latency(); });
   EXPECT_EQ(await(context, device.probe(request))->error().kind, Errc::TimedOut);
 }

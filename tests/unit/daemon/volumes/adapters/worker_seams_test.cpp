@@ -47,10 +47,7 @@ class RecordRunner final : public workers::Runner {
 
 class WorkerSeamsTest : public testing::Test {
  protected:
-  Seams seams() {
-    return worker_seams(runner, snapshot, "data", folder.path() / "volumes",
-                        {[] { return false; }, [](const nvmetcp::Portal&) { return std::string(); }, [] {}});
-  }
+  Seams seams() { return worker_seams(runner, snapshot, "data", folder.path() / "volumes"); }
   Result<> save(Intent intent) {
     return await(context, seams().store.save_intent(std::move(intent)))
         .value_or(fail(Errc::Failed, "no end"));

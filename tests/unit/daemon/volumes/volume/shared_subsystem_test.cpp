@@ -55,18 +55,16 @@ class SharedSubsystemTest : public testing::Test {
   }
 
   // The simulated host's, with records that take a moment to write or to forget, as on a drive.
-  Seams seams_of(const config::Volume& volume, const std::optional<config::Target>& target,
-                 OtherVolumes others) {
+  Seams seams_of(const config::Volume& volume, const std::optional<config::Target>& target) {
     struct Stored {
       explicit Stored(Seams its) : simulated(std::move(its)) { records.save_takes = 3; }
       Seams simulated;
       FakeWorld records;
       FakeStore store{records};
     };
-    const auto all = std::make_shared<Stored>(host->seams_of(volume, target, std::move(others)));
+    const auto all = std::make_shared<Stored>(host->seams_of(volume, target));
     const Seams& its = all->simulated;
-    return {its.fabric,       its.snapshot, its.mounts,     its.device,
-            its.reservations, all->store,   its.neighbours, all};
+    return {its.fabric, its.snapshot, its.mounts, its.device, its.reserve, all->store, its.neighbours, all};
   }
   bool are_all(State state) {
     return run_until(context, [&] {
@@ -93,8 +91,9 @@ class SharedSubsystemTest : public testing::Test {
   HostSnapshot snapshot{clock};
   config::Config config = two_namespaces();
   std::unique_ptr<sim::SimulatedHost> host;
-  MakeSeams make_seams = [this](const config::Volume& volume, const std::optional<config::Target>& target,
-                                OtherVolumes others) { return seams_of(volume, target, std::move(others)); };
+  MakeSeams make_seams = [this](const config::Volume& volume, const std::optional<config::Target>& target) {
+    return seams_of(volume, target);
+  };
   VolumeSet set{context.get_executor(),     runner, make_seams, clock, folder.path(),
                 [](const Volume&, State) {}};
 };

@@ -6,7 +6,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <csignal>
-#include <map>
 
 #include "base/file.hpp"
 #include "daemon/config/parse.hpp"
@@ -76,12 +75,9 @@ class VolumeSetTest : public testing::Test {
   ScriptedWorker worker;  // supports no verb, unless a test adds one
   workers::ProcessRunner runner{context.get_executor(), worker.program()};
   HostSnapshot snapshot{clock};
-  MakeSeams make_seams = [this](const config::Volume& volume, const std::optional<config::Target>&,
-                                OtherVolumes others) {
-    asked[volume.name] = others;
-    return worker_seams(runner, snapshot, volume.name, folder.path() / "volumes", std::move(others));
+  MakeSeams make_seams = [this](const config::Volume& volume, const std::optional<config::Target>&) {
+    return worker_seams(runner, snapshot, volume.name, folder.path() / "volumes");
   };
-  std::map<std::string, OtherVolumes> asked;  // by the volume that asks
   VolumeSet set{context.get_executor(),     runner, make_seams, clock, folder.path(),
                 [](const Volume&, State) {}};
 };
@@ -117,9 +113,10 @@ TEST_F(VolumeSetTest, AddsRemovesAndOrdersVolumesAsInTheFile) {
 
 TEST_F(VolumeSetTest, AVolumeThatLeavesTheHostAfterItsRemovalKeepsTheConnection) {
   set.start(read("", volume("a") + volume("b")));
-  EXPECT_FALSE(asked.at("a").share_subsystem());
+  const auto a = set.find("a");
+  EXPECT_FALSE(a->context().seams.neighbours.subsystem_shared());
   EXPECT_THAT(apply(read("", volume("b"))), ElementsAre(Action::Nothing, Action::Remove));
-  EXPECT_TRUE(asked.at("a").share_subsystem());
+  EXPECT_TRUE(a->context().seams.neighbours.subsystem_shared());
 }
 
 TEST_F(VolumeSetTest, VolumesOfOneTargetShareTheAddressesThatTheyFind) {
@@ -146,7 +143,7 @@ TEST_F(VolumeSetTest, OneThatReachesItsTargetAgainEndsTheWaitOfTheOthers) {
   };
   for (int i = 0; i < 60'000 && !waits(); ++i) continue;
   ASSERT_TRUE(set.find("b")->status().next_attempt);
-  asked.at("a").target_is_back();
+  set.find("a")->context().seams.neighbours.target_is_back();
   EXPECT_TRUE(set.find("b")->requests().is_attempt_due());
 }
 

@@ -23,16 +23,16 @@ class MountVerb : public testing::Test {
     const std::string why = test::why_no_loop_mounts();
     if (!why.empty()) SPARK_SKIP("a mount on a real file system: " + why);
   }
-  void TearDown() override { std::ignore = mounter_.unmount(point_, mounts::Unmount::Plain); }
+  void TearDown() override { std::ignore = mounts::unmount(point_, mounts::Unmount::Plain); }
 
   // A file is in the place of the folder that announces the writer.
   void make(const std::string& type) {
     test::make_image(folder_ / "image", type == "xfs" ? 320 << 20 : 32 << 20, {"mkfs." + type});
     loop_.emplace(folder_ / "image");
     request_ = {loop_->path(), point_, type, false, {"noatime"}};
-    ASSERT_TRUE(mounter_.mount(request_));
+    ASSERT_TRUE(mounts::mount(request_));
     std::ofstream(point_ / ".spark-stage") << "a file";
-    ASSERT_TRUE(mounter_.unmount(point_, mounts::Unmount::Plain));
+    ASSERT_TRUE(mounts::unmount(point_, mounts::Unmount::Plain));
   }
   Result<json::object> mount() {
     return mount_verb({{"mount", to_message(request_)}, {"host", "spark1"}}, {});
@@ -40,7 +40,6 @@ class MountVerb : public testing::Test {
 
   test::TempFolder folder_;
   fs::path point_ = folder_ / "point";
-  mounts::LibmountMounter mounter_;
   std::optional<test::LoopDevice> loop_;
   mounts::MountRequest request_;
 };
