@@ -63,12 +63,7 @@ std::optional<ModelSettings> read_model(Section& section) {
   model.name = section.checked<std::string>("model", parse_model_name).value_or("");
   model.revision = section.checked<std::string>("revision", parse_model_revision).value_or("");
   model.include = section.texts("include");
-  model.check = section
-                    .choice<ModelCheck>("check", {{"published", ModelCheck::Published},
-                                                  {"complete", ModelCheck::Complete},
-                                                  {"structure", ModelCheck::Structure},
-                                                  {"none", ModelCheck::None}})
-                    .value_or(ModelCheck::Published);
+  model.check = section.one_of<ModelCheck>("check");
   model.expect = section.checked<std::string>("expect", parse_pin).value_or("");
   if (section.is_empty_list("include"))
     section.problem("include", "names no file; leave the key out to have them all");
@@ -98,10 +93,7 @@ Dataset read_dataset(const Member& member, const Config& so_far, const Before& b
   if (!section.has("path") && !section.has("source"))
     section.missing("path", "write the folder to stage, or `source: peers` if other hosts have it");
   dataset.exclude = section.texts("exclude");
-  dataset.links =
-      section
-          .choice<Links>("links", {{"keep", Links::Keep}, {"copy", Links::Copy}, {"refuse", Links::Refuse}})
-          .value_or(Links::Keep);
+  dataset.links = section.one_of<Links>("links");
   dataset.model = read_model(section);
   dataset.offline = section.choice<bool>("offline", {{"allow", true}, {"refuse", false}}).value_or(false);
   dataset.peers = section.boolean("peers").value_or(false);
@@ -162,11 +154,7 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
   // A scrub reads all staged data, so at most once an hour.
   if (section.has("scrub")) cache.scrub = section.duration_or("scrub", "off", std::chrono::hours(1), kYear);
   cache.yield = section.boolean("yield").value_or(cache.yield);
-  cache.page_cache = section
-                         .choice<PageCache>("page_cache", {{"auto", PageCache::Auto},
-                                                           {"drop", PageCache::Drop},
-                                                           {"leave", PageCache::Leave}})
-                         .value_or(cache.page_cache);
+  cache.page_cache = section.one_of<PageCache>("page_cache");
   read_engine(cache.engine, section);
   cache.options = section.texts("options");
   for (const std::string& option : cache.options) {

@@ -20,10 +20,8 @@ struct Rule {
 };
 
 Result<Rule> parse_rule(std::string_view text) {
-  if (text == "rename") return Rule{Complete::Rename, ""};
-  if (text == "dcp") return Rule{Complete::Dcp, ""};
-  if (text == "hf") return Rule{Complete::HuggingFace, ""};
-  if (text == "deepspeed") return Rule{Complete::DeepSpeed, ""};
+  for (const auto rule : {Complete::Rename, Complete::Dcp, Complete::HuggingFace, Complete::DeepSpeed})
+    if (text == to_string(rule)) return Rule{rule, ""};
   if (!text.starts_with(kMarker)) {
     return fail(Errc::Invalid,
                 "'" + printable(text) + "' is none of rename, dcp, hf, deepspeed and marker:NAME",

@@ -59,25 +59,13 @@ void read_nfs(Volume& volume, Section& section) {
 }
 
 void read_access(Volume& volume, Section& section) {
-  volume.access =
-      section.choice<Access>("access", {{"read-only", Access::ReadOnly}, {"exclusive", Access::Exclusive}})
-          .value_or(Access::ReadOnly);
+  volume.access = section.one_of<Access>("access");
   if (volume.nfs) return;
-  volume.fence = section
-                     .choice<Fence>("fence", {{"auto", Fence::Auto},
-                                              {"reservation", Fence::Reservation},
-                                              {"mmp", Fence::Mmp},
-                                              {"none", Fence::None}})
-                     .value_or(Fence::Auto);
+  volume.fence = section.one_of<Fence>("fence");
+  volume.on_loss = section.one_of<OnLoss>("on_loss");
   if (section.has("fence") && volume.access == Access::ReadOnly) {
     section.problem("fence", "keeps other writers out, so it goes with 'access: exclusive' only");
   }
-}
-
-void read_on_loss(Volume& volume, Section& section) {
-  if (volume.nfs) return;
-  volume.on_loss = section.choice<OnLoss>("on_loss", {{"remount", OnLoss::Remount}, {"hold", OnLoss::Hold}})
-                       .value_or(OnLoss::Remount);
 }
 
 void read_mount(Volume& volume, Section& section) {
@@ -164,7 +152,6 @@ Volume read_volume(const Member& member, const Config& so_far, const VolumesBefo
     read_nvme(volume, section, so_far, problems);
   }
   read_access(volume, section);
-  read_on_loss(volume, section);
   read_mount(volume, section);
   read_options(volume, section);
   check_overlap(volume, before.mount_points, section);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "daemon/config/model.hpp"
 #include "daemon/config/problems.hpp"
 #include "daemon/config/yaml.hpp"
 
@@ -61,6 +62,13 @@ class Section {
     }
     not_among(key, *value, known);
     return std::nullopt;
+  }
+  // One of kWords: the default if the key is absent, or its value is wrong.
+  template <class Choice>
+  Choice one_of(std::string_view key) {
+    std::vector<std::pair<std::string, Choice>> words;
+    for (const char* word : kWords<Choice>) words.emplace_back(word, static_cast<Choice>(words.size()));
+    return choice<Choice>(key, words).value_or(Choice{});
   }
   // A mapping below, or none if it is absent or empty.
   const Node* map(std::string_view key);

@@ -40,12 +40,11 @@ Family info(const std::vector<VolumeFacts>& volumes) {
   Family family{
       "spark_stage_volume_info", "Properties of the volume; the value is always 1.", Kind::Gauge, {}};
   for (const auto& [settings, status] : volumes) {
-    family.samples.push_back(
-        {{{"volume", settings->name},
-          {"kind", settings->nfs ? "nfs" : "nvme-tcp"},
-          {"access", settings->access == config::Access::Exclusive ? "exclusive" : "read-only"},
-          {"mount", printable(settings->mount.native())}},
-         1});
+    family.samples.push_back({{{"volume", settings->name},
+                               {"kind", settings->nfs ? "nfs" : "nvme-tcp"},
+                               {"access", config::to_string(settings->access)},
+                               {"mount", printable(settings->mount.native())}},
+                              1});
   }
   return family;
 }
