@@ -143,11 +143,8 @@ Result<json::object> move_cache_verb(const json::object& request, const Progress
                 "moving the cache to " + printable(to.native()) + ": nothing is mounted on " +
                     printable(unmounted.native()) + ", which is in /etc/fstab",
                 "mount its drive, then repeat this");
-  const auto settings = cache_settings_from_json(*get_object(request, "cache"));
   staging::CopyOptions options;
-  options.threads = settings.engine.threads;
-  options.depth = settings.engine.depth;
-  options.chunk = settings.engine.chunk;
+  read_engine(*get_object(request, "cache"), options);
   const std::string held_by = get_text(request, "held_by");
   staging::RelocationHooks hooks;
   hooks.progress = [&](const std::string& dataset, const staging::CopyProgress& now) {
