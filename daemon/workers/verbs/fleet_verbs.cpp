@@ -134,8 +134,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       if (now >= ask_at) {
         ask_at = now + kAskEvery;
         peers = neighbours.ask();
-        note_silent(boards, peers);
-        note_found(boards, neighbours.found());
+        note_peers(boards, neighbours.found(), peers);
       }
       progress(report(server, *members, neighbours, peers));
     }
