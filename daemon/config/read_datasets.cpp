@@ -22,14 +22,11 @@ struct Before {
   std::filesystem::path cache;
 };
 
-void read_path_on_volume(Dataset& dataset, Section& section, const Before& before, const Problems& problems) {
+void read_path_on_volume(Dataset& dataset, Section& section, const Before& before) {
   dataset.volume = section.text("volume").value_or("");
   dataset.path = section.checked<std::string>("path", parse_relative_path).value_or("");
-  if (dataset.volume.empty() || before.volumes.contains(dataset.volume)) return;
-  std::string near;
-  if (!problems.are_many())
-    near = did_you_mean(dataset.volume, {before.volumes.begin(), before.volumes.end()});
-  section.problem("volume", "there is no volume '" + dataset.volume + "'" + near);
+  if (!dataset.volume.empty() && !before.volumes.contains(dataset.volume))
+    section.no_such("volume", "volume", dataset.volume, before.volumes, std::identity());
 }
 
 void read_own_path(Dataset& dataset, Section& section, const Before& before) {
@@ -86,7 +83,7 @@ Dataset read_dataset(const Member& member, const Config& so_far, const Before& b
   if (section.has("source")) {
     read_source(section, so_far);
   } else if (section.has("volume")) {
-    read_path_on_volume(dataset, section, before, problems);
+    read_path_on_volume(dataset, section, before);
   } else {
     read_own_path(dataset, section, before);
   }

@@ -22,17 +22,6 @@ void read_filesystem(NvmeSource& source, Section& section, Problems& problems) {
   source.filesystem_uuid = filesystem.checked<std::string>("uuid", parse_uuid).value_or("");
 }
 
-void check_target(Section& section, const std::string& name, const Config& so_far, const Problems& problems) {
-  if (so_far.targets.contains(name)) return;
-  std::string near;
-  if (!problems.are_many()) {
-    std::vector<std::string> known;
-    for (const auto& [target, unused] : so_far.targets) known.push_back(target);
-    near = did_you_mean(name, known);
-  }
-  section.problem("target", "there is no target '" + printable(name) + "'" + near);
-}
-
 void read_nvme(Volume& volume, Section& section, const Config& so_far, Problems& problems) {
   NvmeSource source;
   source.target = section.text("target").value_or("");
@@ -42,8 +31,8 @@ void read_nvme(Volume& volume, Section& section, const Config& so_far, Problems&
   read_filesystem(source, section, problems);
   if (!section.has("target")) {
     section.missing("target", "write a name of 'targets:', or 'nfs: HOST:/PATH' for an NFS export");
-  } else if (!source.target.empty()) {
-    check_target(section, source.target, so_far, problems);
+  } else if (!source.target.empty() && !so_far.targets.contains(source.target)) {
+    section.no_such("target", "target", source.target, so_far.targets, [](auto& one) { return one.first; });
   }
   if (!section.has("subsystem")) {
     section.missing("subsystem", "`spark-stage discover ADDRESS` lists a target's subsystems");
