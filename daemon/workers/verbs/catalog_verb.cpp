@@ -1,4 +1,5 @@
 // The cache as a whole: its list, its place.
+#include <array>
 #include <limits>
 
 #include "base/access/locks.hpp"
@@ -57,19 +58,8 @@ json::object row_to_json(const staging::DatasetRow& row) {
 }
 
 const char* word_of(staging::Relocated how) {
-  switch (how) {
-    case staging::Relocated::Renamed:
-      return "renamed";
-    case staging::Relocated::Copied:
-      return "copied";
-    case staging::Relocated::OldDeleted:
-      return "old deleted";
-    case staging::Relocated::OldAbsent:
-      return "old absent";
-    case staging::Relocated::AlreadyThere:
-      break;
-  }
-  return "already there";
+  constexpr std::array kWords = {"renamed", "copied", "old absent", "old deleted", "already there"};
+  return kWords[static_cast<std::size_t>(how)];
 }
 
 json::array copies_to_json(const std::vector<staging::Evicted>& copies) {
