@@ -22,8 +22,7 @@ class JournalPriority final : public spdlog::custom_flag_formatter {
               spdlog::memory_buf_t& out) override {
     const char priority = message.level >= spdlog::level::err    ? '3'
                           : message.level == spdlog::level::warn ? '4'
-                          : message.level == spdlog::level::info ? '6'
-                                                                 : '7';
+                                                                 : '6';
     out.push_back('<');
     out.push_back(priority);
     out.push_back('>');
@@ -68,18 +67,13 @@ void start(Format format) {
   formatter->add_flag<JournalPriority>('*');
   formatter->set_pattern(pattern());
   logger()->set_formatter(std::move(formatter));
-  logger()->set_level(std::getenv("SPARK_STAGE_DEBUG") != nullptr ? spdlog::level::debug
-                                                                  : spdlog::level::info);
-  logger()->flush_on(spdlog::level::debug);
+  logger()->flush_on(spdlog::level::info);
 }
 
 void redirect(std::function<void(std::string_view)> told) {
   redirected = std::move(told);
 }
 
-void debug(std::string_view sentence) {
-  write(spdlog::level::debug, sentence);
-}
 void info(std::string_view sentence) {
   write(spdlog::level::info, sentence);
 }

@@ -21,7 +21,6 @@ void start(Format format = Format::Text);
 // An empty function ends that.
 void redirect(std::function<void(std::string_view)> told);
 
-void debug(std::string_view sentence);
 void info(std::string_view sentence);
 void warning(std::string_view sentence);
 void error(std::string_view sentence);

@@ -11,27 +11,18 @@
 
 namespace spark {
 
-void SystemdNotifier::ready() {
-  sd_notify(0, "READY=1");
-}
-void SystemdNotifier::reloading() {
-  sd_notify(0, "RELOADING=1");
-}
-void SystemdNotifier::stopping() {
-  sd_notify(0, "STOPPING=1");
-}
-void SystemdNotifier::status(const std::string& line) {
-  sd_notify(0, ("STATUS=" + printable(line)).c_str());
-}
-void SystemdNotifier::watchdog() {
-  sd_notify(0, "WATCHDOG=1");
+void Notifier::status(const std::string& line) {
+  tell("STATUS=" + printable(line));
 }
 
+void SystemdNotifier::tell(const std::string& state) {
+  sd_notify(0, state.c_str());
+}
 void SystemdNotifier::keep(const std::string& name, int descriptor) {
   sd_pid_notify_with_fds(0, 0, ("FDSTORE=1\nFDNAME=" + name).c_str(), &descriptor, 1);
 }
 void SystemdNotifier::forget(const std::string& name) {
-  sd_notify(0, ("FDSTOREREMOVE=1\nFDNAME=" + name).c_str());
+  tell("FDSTOREREMOVE=1\nFDNAME=" + name);
 }
 
 std::map<std::string, UniqueFd> kept_descriptors() {

@@ -14,26 +14,27 @@ namespace spark {
 class Notifier {
  public:
   virtual ~Notifier() = default;
-  virtual void ready() = 0;
-  virtual void reloading() = 0;  // followed by ready() when done
-  virtual void stopping() = 0;
-  virtual void status(const std::string& line) = 0;
-  virtual void watchdog() = 0;
+  void ready() { tell("READY=1"); }
+  void reloading() { tell("RELOADING=1"); }  // followed by ready() when done
+  void stopping() { tell("STOPPING=1"); }
+  void watchdog() { tell("WATCHDOG=1"); }
+  void status(const std::string& line);
   // Keeps the descriptor through a restart of this process: the next one gets it from kept_descriptors().
   virtual void keep(const std::string& name, int descriptor) = 0;
   virtual void forget(const std::string& name) = 0;
+
+ private:
+  virtual void tell(const std::string& state) = 0;  // as sd_notify(3) takes it
 };
 
 // Does nothing if the process was not started by systemd.
 class SystemdNotifier final : public Notifier {
  public:
-  void ready() override;
-  void reloading() override;
-  void stopping() override;
-  void status(const std::string& line) override;
-  void watchdog() override;
   void keep(const std::string& name, int descriptor) override;
   void forget(const std::string& name) override;
+
+ private:
+  void tell(const std::string& state) override;
 };
 
 // Those that this process was started with, by name. Call once.

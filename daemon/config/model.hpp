@@ -2,6 +2,7 @@
 // reload.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -170,5 +171,30 @@ struct Config {
   bool has_simulation = false;  // daemon/sim reads that section
   bool operator==(const Config&) const = default;
 };
+
+// The file's words for each choice, in the order of its enumerators. The first one is the default.
+template <class Choice>
+inline constexpr std::array<const char*, 0> kWords{};
+template <>
+inline constexpr std::array<const char*, 2> kWords<Access>{"read-only", "exclusive"};
+template <>
+inline constexpr std::array<const char*, 4> kWords<Fence>{"auto", "reservation", "mmp", "none"};
+template <>
+inline constexpr std::array<const char*, 2> kWords<OnLoss>{"remount", "hold"};
+template <>
+inline constexpr std::array<const char*, 3> kWords<PageCache>{"auto", "drop", "leave"};
+template <>
+inline constexpr std::array<const char*, 3> kWords<Links>{"keep", "copy", "refuse"};
+template <>
+inline constexpr std::array<const char*, 4> kWords<ModelCheck>{"published", "complete", "structure", "none"};
+// "marker" is followed by the file's name.
+template <>
+inline constexpr std::array<const char*, 6> kWords<Complete>{"",   "rename",    "dcp",
+                                                             "hf", "deepspeed", "marker"};
+
+template <class Choice>
+requires(!kWords<Choice>.empty()) constexpr const char* to_string(Choice choice) {
+  return kWords<Choice>[static_cast<std::size_t>(choice)];
+}
 
 }  // namespace spark::config

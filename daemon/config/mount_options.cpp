@@ -1,6 +1,6 @@
 // The mount options that a user may add to a volume, and the reasons against the others.
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "base/text.hpp"
 #include "daemon/config/values.hpp"
@@ -8,70 +8,38 @@
 namespace spark::config {
 namespace {
 
-struct Refusal {
-  std::string_view option;
-  std::string_view why;
-};
-
-constexpr std::string_view kAnotherDevice = "would mount another device than this volume's own";
-constexpr std::string_view kOtherOperation = "asks for another operation than mounting this volume";
 constexpr std::string_view kFstab =
     "has a meaning in fstab only; the volume's own keys control when and how it is mounted";
 
-// By name, with any value after '='.
-constexpr std::array kNever = {
-    Refusal{"loop", kAnotherDevice},
-    Refusal{"offset", kAnotherDevice},
-    Refusal{"sizelimit", kAnotherDevice},
-    Refusal{"encryption", kAnotherDevice},
-    Refusal{"journal_dev", kAnotherDevice},
-    Refusal{"journal_path", kAnotherDevice},
-    Refusal{"logdev", kAnotherDevice},
-    Refusal{"rtdev", kAnotherDevice},
-    Refusal{"bind", kOtherOperation},
-    Refusal{"rbind", kOtherOperation},
-    Refusal{"move", kOtherOperation},
-    Refusal{"remount", kOtherOperation},
-    Refusal{"helper", kOtherOperation},
-    Refusal{"uhelper", kOtherOperation},
-    Refusal{"auto", kFstab},
-    Refusal{"noauto", kFstab},
-    Refusal{"nofail", kFstab},
-    Refusal{"user", kFstab},
-    Refusal{"users", kFstab},
-    Refusal{"nouser", kFstab},
-    Refusal{"owner", kFstab},
-    Refusal{"group", kFstab},
-    Refusal{"comment", kFstab},
+enum class On { All, Nfs, Readers, Writers };
+
+struct Refusal {
+  On volumes;
+  std::string_view options;  // each name between spaces; with any value after '='
+  std::string_view why;
 };
 
-constexpr std::array kNeverOnNfs = {
-    Refusal{"bg", "would report a mount that is not there yet; the daemon itself retries indefinitely"},
+constexpr Refusal kRefusals[] = {
+    {On::All, " loop offset sizelimit encryption journal_dev journal_path logdev rtdev ",
+     "would mount another device than this volume's own"},
+    {On::All, " bind rbind move remount helper uhelper ",
+     "asks for another operation than mounting this volume"},
+    {On::All, " auto noauto nofail user users nouser owner group comment ", kFstab},
+    {On::Nfs, " bg ", "would report a mount that is not there yet; the daemon itself retries indefinitely"},
+    {On::Readers, " rw ", "contradicts 'access: read-only'; a writer needs 'access: exclusive'"},
+    {On::Writers, " ro ", "contradicts 'access: exclusive'; readers need 'access: read-only'"},
+    {On::Writers, " noload norecovery ", "would write past a journal that was not replayed"},
 };
-
-constexpr std::array kNeverReadOnly = {
-    Refusal{"rw", "contradicts 'access: read-only'; a writer needs 'access: exclusive'"},
-};
-
-constexpr std::array kNeverExclusive = {
-    Refusal{"ro", "contradicts 'access: exclusive'; readers need 'access: read-only'"},
-    Refusal{"noload", "would write past a journal that was not replayed"},
-    Refusal{"norecovery", "would write past a journal that was not replayed"},
-};
-
-template <std::size_t N>
-const Refusal* among(const std::array<Refusal, N>& refusals, std::string_view option) {
-  const auto at = std::find_if(refusals.begin(), refusals.end(),
-                               [&](const Refusal& refusal) { return refusal.option == option; });
-  return at == refusals.end() ? nullptr : &*at;
-}
 
 const Refusal* refusal_of(std::string_view option, Access access, bool is_nfs) {
-  if (const Refusal* never = among(kNever, option)) return never;
-  if (is_nfs) {
-    if (const Refusal* never = among(kNeverOnNfs, option)) return never;
-  }
-  return access == Access::ReadOnly ? among(kNeverReadOnly, option) : among(kNeverExclusive, option);
+  const On by_access = access == Access::ReadOnly ? On::Readers : On::Writers;
+  const std::string name = " " + std::string(option) + " ";
+  const auto* found = std::ranges::find_if(kRefusals, [&](const Refusal& one) {
+    const bool is_meant =
+        one.volumes == On::All || one.volumes == by_access || (one.volumes == On::Nfs && is_nfs);
+    return is_meant && one.options.find(name) != std::string_view::npos;
+  });
+  return found == std::end(kRefusals) ? nullptr : found;
 }
 
 }  // namespace

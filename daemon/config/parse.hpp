@@ -46,13 +46,6 @@ Result<Output> find_output(const Config& config, const std::string& name);
 // both.
 bool is_same_target(const Target& one, const Target& other);
 
-// As in the file: "keep", "copy" or "refuse".
-const char* to_string(Links links);
-const char* to_string(ModelCheck check);
-const char* to_string(PageCache page_cache);
-// "rename", "dcp", "hf", "deepspeed" or "marker", which is followed by the file's name; "" on request.
-const char* to_string(Complete complete);
-
 // NAME → SPARK_STAGE_<NAME>: upper case, with `_` for any other character than letters and digits.
 std::string environment_name(const std::string& dataset);
 

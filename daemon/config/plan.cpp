@@ -106,7 +106,7 @@ const char* to_string(Action action) {
 }
 
 bool takes_mount_away(Action action) {
-  return action == Action::Remount || action == Action::Reconnect || action == Action::Remove;
+  return takes_mount_away(to_string(action));
 }
 
 bool takes_mount_away(std::string_view action) {

@@ -22,14 +22,11 @@ struct Before {
   std::filesystem::path cache;
 };
 
-void read_path_on_volume(Dataset& dataset, Section& section, const Before& before, const Problems& problems) {
+void read_path_on_volume(Dataset& dataset, Section& section, const Before& before) {
   dataset.volume = section.text("volume").value_or("");
   dataset.path = section.checked<std::string>("path", parse_relative_path).value_or("");
-  if (dataset.volume.empty() || before.volumes.contains(dataset.volume)) return;
-  std::string near;
-  if (!problems.are_many())
-    near = did_you_mean(dataset.volume, {before.volumes.begin(), before.volumes.end()});
-  section.problem("volume", "there is no volume '" + dataset.volume + "'" + near);
+  if (!dataset.volume.empty() && !before.volumes.contains(dataset.volume))
+    section.no_such("volume", "volume", dataset.volume, before.volumes, std::identity());
 }
 
 void read_own_path(Dataset& dataset, Section& section, const Before& before) {
@@ -63,12 +60,7 @@ std::optional<ModelSettings> read_model(Section& section) {
   model.name = section.checked<std::string>("model", parse_model_name).value_or("");
   model.revision = section.checked<std::string>("revision", parse_model_revision).value_or("");
   model.include = section.texts("include");
-  model.check = section
-                    .choice<ModelCheck>("check", {{"published", ModelCheck::Published},
-                                                  {"complete", ModelCheck::Complete},
-                                                  {"structure", ModelCheck::Structure},
-                                                  {"none", ModelCheck::None}})
-                    .value_or(ModelCheck::Published);
+  model.check = section.one_of<ModelCheck>("check");
   model.expect = section.checked<std::string>("expect", parse_pin).value_or("");
   if (section.is_empty_list("include"))
     section.problem("include", "names no file; leave the key out to have them all");
@@ -91,17 +83,14 @@ Dataset read_dataset(const Member& member, const Config& so_far, const Before& b
   if (section.has("source")) {
     read_source(section, so_far);
   } else if (section.has("volume")) {
-    read_path_on_volume(dataset, section, before, problems);
+    read_path_on_volume(dataset, section, before);
   } else {
     read_own_path(dataset, section, before);
   }
   if (!section.has("path") && !section.has("source"))
     section.missing("path", "write the folder to stage, or `source: peers` if other hosts have it");
   dataset.exclude = section.texts("exclude");
-  dataset.links =
-      section
-          .choice<Links>("links", {{"keep", Links::Keep}, {"copy", Links::Copy}, {"refuse", Links::Refuse}})
-          .value_or(Links::Keep);
+  dataset.links = section.one_of<Links>("links");
   dataset.model = read_model(section);
   dataset.offline = section.choice<bool>("offline", {{"allow", true}, {"refuse", false}}).value_or(false);
   dataset.peers = section.boolean("peers").value_or(false);
@@ -162,11 +151,7 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
   // A scrub reads all staged data, so at most once an hour.
   if (section.has("scrub")) cache.scrub = section.duration_or("scrub", "off", std::chrono::hours(1), kYear);
   cache.yield = section.boolean("yield").value_or(cache.yield);
-  cache.page_cache = section
-                         .choice<PageCache>("page_cache", {{"auto", PageCache::Auto},
-                                                           {"drop", PageCache::Drop},
-                                                           {"leave", PageCache::Leave}})
-                         .value_or(cache.page_cache);
+  cache.page_cache = section.one_of<PageCache>("page_cache");
   read_engine(cache.engine, section);
   cache.options = section.texts("options");
   for (const std::string& option : cache.options) {

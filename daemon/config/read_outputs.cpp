@@ -20,10 +20,8 @@ struct Rule {
 };
 
 Result<Rule> parse_rule(std::string_view text) {
-  if (text == "rename") return Rule{Complete::Rename, ""};
-  if (text == "dcp") return Rule{Complete::Dcp, ""};
-  if (text == "hf") return Rule{Complete::HuggingFace, ""};
-  if (text == "deepspeed") return Rule{Complete::DeepSpeed, ""};
+  for (const auto rule : {Complete::Rename, Complete::Dcp, Complete::HuggingFace, Complete::DeepSpeed})
+    if (text == to_string(rule)) return Rule{rule, ""};
   if (!text.starts_with(kMarker)) {
     return fail(Errc::Invalid,
                 "'" + printable(text) + "' is none of rename, dcp, hf, deepspeed and marker:NAME",
@@ -38,20 +36,14 @@ Result<Rule> parse_rule(std::string_view text) {
   return rule;
 }
 
-void check_volume(const Output& output, Section& section, const Config& so_far, const Problems& problems) {
+void check_volume(const Output& output, Section& section, const Config& so_far) {
   if (output.volume.empty()) return;
-  if (const Volume* volume = find_volume(so_far, output.volume)) {
-    if (volume->access != Access::Exclusive) {
-      section.problem("volume",
-                      "volume '" + output.volume +
-                          "' is read-only on this host; an output needs one with `access: exclusive`");
-    }
-    return;
-  }
-  std::vector<std::string> names;
-  for (const Volume& volume : so_far.volumes) names.push_back(volume.name);
-  section.problem("volume", "there is no volume '" + output.volume + "'" +
-                                (problems.are_many() ? "" : did_you_mean(output.volume, names)));
+  const Volume* volume = find_volume(so_far, output.volume);
+  if (volume == nullptr)
+    return section.no_such("volume", "volume", output.volume, so_far.volumes, &Volume::name);
+  if (volume->access == Access::Exclusive) return;
+  section.problem("volume", "volume '" + output.volume +
+                                "' is read-only on this host; an output needs one with `access: exclusive`");
 }
 
 // Each host has only its part, so a rule based on a file that names all others can't work.
@@ -106,7 +98,7 @@ Output read_output(const Member& member, const Config& so_far, const MountPoints
   if (!section.has("path"))
     section.missing("path", "write the folder that the job writes its checkpoints to");
   if (!section.has("volume")) section.missing("volume", "write the volume that they are sent to");
-  check_volume(output, section, so_far, problems);
+  check_volume(output, section, so_far);
   check_nodes(output, section, so_far);
   check_path(output, section, mount_points, so_far.cache.path);
   return output;

@@ -22,17 +22,6 @@ void read_filesystem(NvmeSource& source, Section& section, Problems& problems) {
   source.filesystem_uuid = filesystem.checked<std::string>("uuid", parse_uuid).value_or("");
 }
 
-void check_target(Section& section, const std::string& name, const Config& so_far, const Problems& problems) {
-  if (so_far.targets.contains(name)) return;
-  std::string near;
-  if (!problems.are_many()) {
-    std::vector<std::string> known;
-    for (const auto& [target, unused] : so_far.targets) known.push_back(target);
-    near = did_you_mean(name, known);
-  }
-  section.problem("target", "there is no target '" + printable(name) + "'" + near);
-}
-
 void read_nvme(Volume& volume, Section& section, const Config& so_far, Problems& problems) {
   NvmeSource source;
   source.target = section.text("target").value_or("");
@@ -42,8 +31,8 @@ void read_nvme(Volume& volume, Section& section, const Config& so_far, Problems&
   read_filesystem(source, section, problems);
   if (!section.has("target")) {
     section.missing("target", "write a name of 'targets:', or 'nfs: HOST:/PATH' for an NFS export");
-  } else if (!source.target.empty()) {
-    check_target(section, source.target, so_far, problems);
+  } else if (!source.target.empty() && !so_far.targets.contains(source.target)) {
+    section.no_such("target", "target", source.target, so_far.targets, [](auto& one) { return one.first; });
   }
   if (!section.has("subsystem")) {
     section.missing("subsystem", "`spark-stage discover ADDRESS` lists a target's subsystems");
@@ -59,25 +48,13 @@ void read_nfs(Volume& volume, Section& section) {
 }
 
 void read_access(Volume& volume, Section& section) {
-  volume.access =
-      section.choice<Access>("access", {{"read-only", Access::ReadOnly}, {"exclusive", Access::Exclusive}})
-          .value_or(Access::ReadOnly);
+  volume.access = section.one_of<Access>("access");
   if (volume.nfs) return;
-  volume.fence = section
-                     .choice<Fence>("fence", {{"auto", Fence::Auto},
-                                              {"reservation", Fence::Reservation},
-                                              {"mmp", Fence::Mmp},
-                                              {"none", Fence::None}})
-                     .value_or(Fence::Auto);
+  volume.fence = section.one_of<Fence>("fence");
+  volume.on_loss = section.one_of<OnLoss>("on_loss");
   if (section.has("fence") && volume.access == Access::ReadOnly) {
     section.problem("fence", "keeps other writers out, so it goes with 'access: exclusive' only");
   }
-}
-
-void read_on_loss(Volume& volume, Section& section) {
-  if (volume.nfs) return;
-  volume.on_loss = section.choice<OnLoss>("on_loss", {{"remount", OnLoss::Remount}, {"hold", OnLoss::Hold}})
-                       .value_or(OnLoss::Remount);
 }
 
 void read_mount(Volume& volume, Section& section) {
@@ -164,7 +141,6 @@ Volume read_volume(const Member& member, const Config& so_far, const VolumesBefo
     read_nvme(volume, section, so_far, problems);
   }
   read_access(volume, section);
-  read_on_loss(volume, section);
   read_mount(volume, section);
   read_options(volume, section);
   check_overlap(volume, before.mount_points, section);

@@ -1,6 +1,7 @@
 #include "daemon/config/section.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -10,17 +11,8 @@ namespace spark::config {
 namespace {
 
 const char* kind_name(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::Null:
-      return "nothing";
-    case Node::Kind::Scalar:
-      return "a single value";
-    case Node::Kind::List:
-      return "a list";
-    case Node::Kind::Map:
-      return "a mapping";
-  }
-  return "?";
+  constexpr std::array kNames = {"nothing", "a single value", "a list", "a mapping"};
+  return kNames[static_cast<std::size_t>(node.kind)];
 }
 
 }  // namespace

@@ -11,12 +11,16 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "daemon/config/model.hpp"
 #include "daemon/config/problems.hpp"
 #include "daemon/config/yaml.hpp"
 
 namespace spark::config {
 
 using std::chrono::seconds;
+
+// "; did you mean 'x'?" or nothing.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
 
 // All getters return no value if the key is absent, or if its value is wrong; a wrong value is also added to
 // the problems. Owns nothing: node and problems outlive it.
@@ -62,6 +66,13 @@ class Section {
     not_among(key, *value, known);
     return std::nullopt;
   }
+  // One of kWords: the default if the key is absent, or its value is wrong.
+  template <class Choice>
+  Choice one_of(std::string_view key) {
+    std::vector<std::pair<std::string, Choice>> words;
+    for (const char* word : kWords<Choice>) words.emplace_back(word, static_cast<Choice>(words.size()));
+    return choice<Choice>(key, words).value_or(Choice{});
+  }
   // A mapping below, or none if it is absent or empty.
   const Node* map(std::string_view key);
 
@@ -75,6 +86,15 @@ class Section {
   // At the key's value; at the section itself if the key is absent.
   void problem(std::string_view key, const std::string& sentence);
   void missing(std::string_view key, const std::string& hint);
+  // The value names no `what`. `known`: those that there are, each with its name by `name_of`.
+  template <class Known, class NameOf>
+  void no_such(std::string_view key, const std::string& what, const std::string& name, const Known& known,
+               NameOf name_of) {
+    std::vector<std::string> names;
+    if (!problems_.are_many())
+      for (const auto& one : known) names.push_back(std::invoke(name_of, one));
+    problem(key, "there is no " + what + " '" + name + "'" + did_you_mean(name, names));
+  }
   Position position_of(std::string_view key) const;
   std::string path_of(std::string_view key) const;
 
@@ -91,8 +111,5 @@ class Section {
 
 // A name of a target, volume or dataset: letters, digits and . _ - after a first letter or digit, at most 64.
 bool is_name(std::string_view name);
-
-// "; did you mean 'x'?" or nothing.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace spark::config

@@ -1,6 +1,4 @@
 // Prints the config in force in the file's format, so that it can be read back.
-#include <array>
-
 #include "daemon/config/connect_options.hpp"
 #include "daemon/config/parse.hpp"
 
@@ -24,30 +22,6 @@ template <class Words>
 json::array list(const Words& words) {
   return json::array(words.begin(), words.end());
 }
-
-}  // namespace
-
-const char* to_string(Links links) {
-  constexpr std::array kWords = {"keep", "copy", "refuse"};
-  return kWords[static_cast<std::size_t>(links)];
-}
-
-const char* to_string(ModelCheck check) {
-  constexpr std::array kWords = {"published", "complete", "structure", "none"};
-  return kWords[static_cast<std::size_t>(check)];
-}
-
-const char* to_string(PageCache page_cache) {
-  if (page_cache == PageCache::Drop) return "drop";
-  return page_cache == PageCache::Leave ? "leave" : "auto";
-}
-
-const char* to_string(Complete complete) {
-  constexpr std::array kWords = {"", "rename", "dcp", "hf", "deepspeed", "marker"};
-  return kWords[static_cast<std::size_t>(complete)];
-}
-
-namespace {
 
 json::value number_or_auto(std::uint64_t number) {
   return number == 0 ? json::value("auto") : json::value(number);
@@ -87,15 +61,6 @@ json::object to_json(const Target& target) {
   return shown;
 }
 
-namespace {
-
-const char* word_for(Fence fence) {
-  constexpr std::array kWords = {"auto", "reservation", "mmp", "none"};
-  return kWords[static_cast<std::size_t>(fence)];
-}
-
-}  // namespace
-
 json::object to_json(const Volume& volume) {
   json::object shown;
   if (volume.nfs) shown["nfs"] = volume.nfs->host + ":" + volume.nfs->path;
@@ -109,9 +74,9 @@ json::object to_json(const Volume& volume) {
     if (!filesystem.empty()) shown["filesystem"] = std::move(filesystem);
   }
   shown["mount"] = volume.mount.string();
-  shown["access"] = volume.access == Access::ReadOnly ? "read-only" : "exclusive";
-  if (volume.nvme && volume.access == Access::Exclusive) shown["fence"] = word_for(volume.fence);
-  if (volume.nvme) shown["on_loss"] = volume.on_loss == OnLoss::Remount ? "remount" : "hold";
+  shown["access"] = to_string(volume.access);
+  if (volume.nvme && volume.access == Access::Exclusive) shown["fence"] = to_string(volume.fence);
+  if (volume.nvme) shown["on_loss"] = to_string(volume.on_loss);
   shown["options"] = list(volume.options);
   return shown;
 }

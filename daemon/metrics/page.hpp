@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/clock.hpp"
 
 namespace spark::metrics {
 
@@ -29,11 +33,32 @@ enum class Kind { Gauge, Counter, Summary };
 struct Family {
   std::string name, help;
   Kind kind = Kind::Gauge;
-  std::vector<Sample> samples;                // for a gauge or a counter
+  std::vector<Sample> samples{};              // for a gauge or a counter
   std::vector<Distribution> distributions{};  // for a summary
+
+  template <class Number>
+  Family& add(Labels labels, Number value) {
+    samples.push_back({std::move(labels), static_cast<double>(value)});
+    return *this;
+  }
+  Family& add(Labels labels, WallTime value) {
+    return add(std::move(labels), std::chrono::duration<double>(value.time_since_epoch()).count());
+  }
+  // No sample while the value is unknown.
+  template <class Number>
+  Family& add(Labels labels, std::optional<Number> value) {
+    return value ? add(std::move(labels), *value) : *this;
+  }
 };
 
-using Page = std::vector<Family>;
+using Page = std::deque<Family>;  // references to its families stay valid
+
+inline Family& gauge(Page& page, std::string name, std::string help) {
+  return page.emplace_back(Family{std::move(name), std::move(help), Kind::Gauge});
+}
+inline Family& counter(Page& page, std::string name, std::string help) {
+  return page.emplace_back(Family{std::move(name), std::move(help), Kind::Counter});
+}
 
 // In Prometheus's text format, version 0.0.4. Label values are already printable.
 std::string to_text(const Page& page);

@@ -9,12 +9,6 @@
 namespace spark::metrics {
 namespace {
 
-void add(Page& page, const char* name, const char* help, Kind kind, std::optional<double> value) {
-  Family family{name, help, kind, {}};
-  if (value) family.samples.push_back({{}, *value});
-  page.push_back(std::move(family));
-}
-
 // /proc/self/stat by the field numbers of proc(5); the field before the third may contain any character.
 class Stat {
  public:
@@ -66,15 +60,15 @@ void add_process(Page& page, const SystemRoot& root) {
   const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
   const auto user = stat.field(14), kernel = stat.field(15), started = times(stat.field(22), tick);
   const auto booted = boot_time(root);
-  add(page, "process_cpu_seconds_total", "User and system CPU time of the daemon, without its workers.",
-      Kind::Counter, user && kernel ? std::optional((*user + *kernel) * tick) : std::nullopt);
-  add(page, "process_resident_memory_bytes", "Resident memory of the daemon.", Kind::Gauge,
-      times(stat.field(24), static_cast<double>(::sysconf(_SC_PAGESIZE))));
-  add(page, "process_virtual_memory_bytes", "Virtual memory of the daemon.", Kind::Gauge, stat.field(23));
-  add(page, "process_start_time_seconds", "When the daemon was started.", Kind::Gauge,
-      booted && started ? std::optional(*booted + *started) : std::nullopt);
-  add(page, "process_open_fds", "File descriptors that the daemon has open.", Kind::Gauge, open_files(root));
-  add(page, "process_max_fds", "File descriptors that the daemon may have open.", Kind::Gauge, most_files());
+  counter(page, "process_cpu_seconds_total", "User and system CPU time of the daemon, without its workers.")
+      .add({}, user && kernel ? std::optional((*user + *kernel) * tick) : std::nullopt);
+  gauge(page, "process_resident_memory_bytes", "Resident memory of the daemon.")
+      .add({}, times(stat.field(24), static_cast<double>(::sysconf(_SC_PAGESIZE))));
+  gauge(page, "process_virtual_memory_bytes", "Virtual memory of the daemon.").add({}, stat.field(23));
+  gauge(page, "process_start_time_seconds", "When the daemon was started.")
+      .add({}, booted && started ? std::optional(*booted + *started) : std::nullopt);
+  gauge(page, "process_open_fds", "File descriptors that the daemon has open.").add({}, open_files(root));
+  gauge(page, "process_max_fds", "File descriptors that the daemon may have open.").add({}, most_files());
 }
 
 }  // namespace spark::metrics

@@ -3,21 +3,17 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <array>
+
 #include "daemon/metrics/page.hpp"
 
 namespace spark::metrics {
 namespace {
 
 prometheus::MetricType type_of(Kind kind) {
-  switch (kind) {
-    case Kind::Gauge:
-      return prometheus::MetricType::Gauge;
-    case Kind::Counter:
-      return prometheus::MetricType::Counter;
-    case Kind::Summary:
-      return prometheus::MetricType::Summary;
-  }
-  return prometheus::MetricType::Untyped;
+  using prometheus::MetricType;
+  constexpr std::array kTypes = {MetricType::Gauge, MetricType::Counter, MetricType::Summary};
+  return kTypes[static_cast<std::size_t>(kind)];
 }
 
 prometheus::ClientMetric with_labels(const Labels& labels) {

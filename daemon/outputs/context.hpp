@@ -34,7 +34,7 @@ struct VolumePlace {
     request["root"] = root;
     request["mount"] = mount;
     request["mounted"] = to_json(numbers);
-    return {std::move(verb), "volume " + printable(volume), std::move(request), deadline, false, {}, {}};
+    return {std::move(verb), "volume " + printable(volume), std::move(request), deadline};
   }
 };
 

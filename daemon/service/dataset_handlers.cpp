@@ -20,17 +20,12 @@ using api::Request;
 // limit.
 constexpr std::size_t kMostSubjects = 10'000, kMostLeases = 10'000;
 
-Answer too_much(const std::string& what, const std::string& hint) {
-  Answer answer = api::error_answer({Errc::Unavailable, what, hint});
-  answer.status = 429;
-  return answer;
-}
-
 std::optional<Answer> refuse_job(const DaemonParts& daemon, const Request& request) {
   if (request.caller.may_change || daemon.jobs.running_subjects(request.caller.uid) < kMostSubjects)
     return std::nullopt;
-  return too_much(std::to_string(kMostSubjects) + " datasets are being worked on for this user already",
-                  "wait until some have ended; `spark-stage status` shows them");
+  return too_much_answer(
+      std::to_string(kMostSubjects) + " datasets are being worked on for this user already",
+      "wait until some have ended; `spark-stage status` shows them");
 }
 
 // "job:slurm:123:imagenet", "job:slurm:123" → "slurm:123"; empty if it is not a job's.
@@ -39,10 +34,6 @@ std::string job_of_lease(const std::string& id) {
   const std::string key = id.substr(staging::kJobLease.size());
   const std::size_t system = key.find(':');
   return system == std::string::npos ? key : key.substr(0, key.find(':', system + 1));
-}
-
-Answer job_answer(const Result<JobPtr>& job) {
-  return job ? accepted_answer(*job) : api::error_answer(job.error());
 }
 
 }  // namespace
@@ -67,12 +58,12 @@ Answer post_staging(const DaemonParts& daemon, const Request& request) {
     return lease.second.is_staged() && lease.second.holder.ends_with(user);
   });
   if (!request.caller.may_change && static_cast<std::size_t>(leases) >= kMostLeases)
-    return too_much("this user has " + std::to_string(kMostLeases) + " leases already",
-                    "`spark-stage ls` shows them, `spark-stage release LEASE` ends one");
+    return too_much_answer("this user has " + std::to_string(kMostLeases) + " leases already",
+                           "`spark-stage ls` shows them, `spark-stage release LEASE` ends one");
   if (auto going_on = daemon.datasets.cache_place().check_no_reset(); !going_on)
     return api::error_answer(going_on.error());
   auto wanted = read_staging(request);
-  return wanted ? job_answer(daemon.datasets.requests().stage(std::move(*wanted)))
+  return wanted ? accepted_answer(daemon.datasets.requests().stage(std::move(*wanted)))
                 : api::error_answer(wanted.error());
 }
 
@@ -84,7 +75,7 @@ asio::awaitable<Answer> post_verify(const DaemonParts& daemon, Request request) 
   const auto job = daemon.datasets.upkeep().verify(name, sha256, asker_of(request.caller));
   const bool may_be_output =
       !job && job.error().kind == Errc::NotFound && name.find(':') != std::string::npos;
-  co_return may_be_output ? verify_output(daemon, request) : job_answer(job);
+  co_return may_be_output ? verify_output(daemon, request) : accepted_answer(job);
 }
 
 asio::awaitable<Answer> post_evict(const DaemonParts& daemon, Request request) {
@@ -92,13 +83,13 @@ asio::awaitable<Answer> post_evict(const DaemonParts& daemon, Request request) {
   co_await daemon.datasets.look_again();
   if (auto going_on = daemon.datasets.cache_place().check_no_reset(); !going_on)
     co_return api::error_answer(going_on.error());
-  co_return job_answer(daemon.datasets.upkeep().evict(request.path[2], asker_of(request.caller)));
+  co_return accepted_answer(daemon.datasets.upkeep().evict(request.path[2], asker_of(request.caller)));
 }
 
 Answer post_scrub(const DaemonParts& daemon, const Request& request) {
   if (auto refused = refuse_job(daemon, request)) return std::move(*refused);
   auto names = dataset_names(request.body);
-  return names ? job_answer(daemon.datasets.upkeep().scrub(std::move(*names), asker_of(request.caller)))
+  return names ? accepted_answer(daemon.datasets.upkeep().scrub(std::move(*names), asker_of(request.caller)))
                : api::error_answer(names.error());
 }
 
@@ -111,7 +102,7 @@ Answer post_cache_move(const DaemonParts& daemon, const Request& request) {
     return api::error_answer(usable.error());
   const auto last = get_bool(request.body, "discard").value_or(false) ? datasets::LastCopies::Discarded
                                                                       : datasets::LastCopies::Brought;
-  return job_answer(daemon.datasets.cache_place().move(path, last, asker_of(request.caller)));
+  return accepted_answer(daemon.datasets.cache_place().move(path, last, asker_of(request.caller)));
 }
 
 Answer post_cache_reset(const DaemonParts& daemon, const Request& request) {
@@ -124,7 +115,7 @@ Answer post_cache_reset(const DaemonParts& daemon, const Request& request) {
   const auto wish = deletes   ? datasets::ResetWish::DeleteCopies
                     : forgets ? datasets::ResetWish::Forget
                               : datasets::ResetWish::Nothing;
-  return job_answer(daemon.datasets.cache_place().reset(wish, asker_of(request.caller)));
+  return accepted_answer(daemon.datasets.cache_place().reset(wish, asker_of(request.caller)));
 }
 
 // A simulated host has no copies in memory.

@@ -40,11 +40,8 @@ Result<std::shared_ptr<outputs::WatchedOutput>> find_watched(const DaemonParts& 
 
 asio::awaitable<Answer> post_stage_out(const DaemonParts& daemon, Request request) {
   if (!request.caller.may_change && daemon.outputs.transfers_of(request.caller.uid) >= kMostTransfers) {
-    Answer answer = api::error_answer(
-        {Errc::Unavailable, std::to_string(kMostTransfers) + " outputs of this user are being sent already",
-         "wait until some have ended, or cancel some; `spark-stage jobs` shows them"});
-    answer.status = 429;
-    co_return answer;
+    co_return too_much_answer(std::to_string(kMostTransfers) + " outputs of this user are being sent already",
+                              "wait until some have ended, or cancel some; `spark-stage jobs` shows them");
   }
   auto wanted = outputs::request_of(request.body);
   if (!wanted) co_return api::error_answer(wanted.error());
@@ -52,7 +49,7 @@ asio::awaitable<Answer> post_stage_out(const DaemonParts& daemon, Request reques
   if (const auto checked = check_nodes(daemon, *wanted); !checked)
     co_return api::error_answer(checked.error());
   const auto job = co_await daemon.outputs.send(std::move(*wanted));
-  co_return job ? accepted_answer(*job) : api::error_answer(job.error());
+  co_return accepted_answer(job);
 }
 
 Answer get_outputs(const DaemonParts& daemon, const Request& /*request*/) {
@@ -75,7 +72,7 @@ asio::awaitable<Answer> post_output(const DaemonParts& daemon, Request request) 
   }
   const auto job = co_await (*output)->send_newest();
   if (job) (*job)->add_requester(request.caller.uid);  // its asker is the folder's owner
-  co_return job ? accepted_answer(*job) : api::error_answer(job.error());
+  co_return accepted_answer(job);
 }
 
 // ".../latest/offline" accepts a local one while the volume is away.
@@ -95,9 +92,8 @@ asio::awaitable<Answer> get_latest_output(const DaemonParts& daemon, Request req
 Answer verify_output(const DaemonParts& daemon, const Request& request) {
   auto name = outputs::read_output_name(request.path[2]);
   if (!name) return api::error_answer(name.error());
-  const auto job =
-      daemon.outputs.verify(std::move(name->volume), std::move(name->path), asker_of(request.caller));
-  return job ? accepted_answer(*job) : api::error_answer(job.error());
+  return accepted_answer(
+      daemon.outputs.verify(std::move(name->volume), std::move(name->path), asker_of(request.caller)));
 }
 
 }  // namespace spark

@@ -126,7 +126,7 @@ ProcessRunner::ProcessRunner(asio::any_io_executor executor, std::string program
 
 // An idle worker that was not killed meanwhile, or a new one.
 Result<ProcessRunner::WorkerPtr> ProcessRunner::worker_for(const Call& call) {
-  while (call.shares_worker && !idle_.empty()) {
+  while (call.is_short() && !idle_.empty()) {
     WorkerPtr worker = std::move(idle_.back());
     idle_.pop_back();
     worker->idle.cancel();
@@ -137,7 +137,7 @@ Result<ProcessRunner::WorkerPtr> ProcessRunner::worker_for(const Call& call) {
   options.pipe_stdin = true;
   options.program = program_;
   options.inherited = call.descriptor;
-  auto child = spawn({"spark-staged", "worker", call.shares_worker ? "serve" : call.verb}, options);
+  auto child = spawn({"spark-staged", "worker", call.is_short() ? "serve" : call.verb}, options);
   if (!child) return child.take_error();
   ++counts_.started;
   return std::make_shared<Worker>(executor_, std::move(*child));
@@ -165,28 +165,22 @@ void ProcessRunner::let_go(WorkerPtr worker) {
   launch(executor_, "end of an idle worker", bury(std::move(worker)));
 }
 
-asio::awaitable<Result<json::object>> ProcessRunner::ask(std::string subject, std::string verb,
-                                                         json::object request, Duration deadline) {
-  Call call;
-  call.verb = std::move(verb);
-  call.subject = std::move(subject);
-  call.request = std::move(request);
-  call.deadline = deadline;
-  call.shares_worker = true;
-  const ConcurrencyLimiter::Pass pass = co_await limiter_.enter();
-  co_return co_await run(std::move(call));
-}
-
-asio::awaitable<Result<json::object>> ProcessRunner::ask_jointly(std::string subject, std::string verb,
-                                                                 json::object request, Duration deadline) {
-  std::string key = verb + ' ' + json::serialize(request);
-  Joined::Ask once = [this, subject, verb, request, deadline] {
-    return ask(subject, verb, request, deadline);
-  };
-  co_return co_await joined_.answer(std::move(key), std::move(once));
-}
-
 asio::awaitable<Result<json::object>> ProcessRunner::run(Call call, Cancellation cancellation) {
+  if (call.sharing == Sharing::Answer) {
+    std::string key = call.verb + ' ' + json::serialize(call.request);
+    call.sharing = Sharing::Worker;
+    Joined::Ask once = [this, call] { return run(call); };
+    co_return co_await joined_.answer(std::move(key), std::move(once));
+  }
+  std::optional<ConcurrencyLimiter::Pass> pass;
+  if (call.sharing == Sharing::Worker) {
+    auto entered = co_await limiter_.enter();
+    pass.emplace(std::move(entered));
+  }
+  co_return co_await run_in_worker(std::move(call), cancellation);
+}
+
+asio::awaitable<Result<json::object>> ProcessRunner::run_in_worker(Call call, Cancellation cancellation) {
   const std::string what = call.verb + (call.subject.empty() ? "" : " of " + call.subject);
   if (cancellation.is_asked()) co_return fail(Errc::Cancelled, what + " was cancelled");
   if (is_connect(call.verb) && abandoned_.contains(call.subject)) {
@@ -208,7 +202,7 @@ asio::awaitable<Result<json::object>> ProcessRunner::run(Call call, Cancellation
   arm_deadline(running);
   auto answer = co_await converse(running);
   const bool was_killed = running->timed_out || running->cancelled;
-  if (running->call.shares_worker && answer && !was_killed) {
+  if (running->call.is_short() && answer && !was_killed) {
     running->end();
     ++running->worker->answers;
     keep(running->worker);
@@ -228,7 +222,7 @@ asio::awaitable<Result<json::object>> ProcessRunner::run(Call call, Cancellation
                        (running->given_up ? "; its worker is stuck in the kernel and was abandoned" : ""));
   }
   if (!answer && !running->is_heard) {
-    auto again = co_await run(std::move(running->call), cancellation);
+    auto again = co_await run_in_worker(std::move(running->call), cancellation);
     co_return again;
   }
   if (answer) co_return std::move(*answer);
@@ -244,15 +238,15 @@ asio::awaitable<ProcessRunner::Answer> ProcessRunner::converse(std::shared_ptr<R
   Worker& worker = *running->worker;
   const json::object line_of_many{{"verb", call.verb}, {"request", call.request}};
   const std::string request =
-      call.shares_worker ? json::serialize(line_of_many) + "\n" : json::serialize(call.request);
+      call.is_short() ? json::serialize(line_of_many) + "\n" : json::serialize(call.request);
   const auto [unsent, sent] = co_await asio::async_write(worker.in, asio::buffer(request), kToken);
   // If a new worker ends immediately, the next one will too.
   running->is_heard = !unsent || worker.answers == 0;
   boost::system::error_code ignored;
-  if (!call.shares_worker) worker.in.close(ignored);
+  if (!call.is_short()) worker.in.close(ignored);
 
   Answer answer;
-  while (!answer || !call.shares_worker) {
+  while (!answer || !call.is_short()) {
     auto sink = asio::dynamic_buffer(worker.buffered, kLongestLine);
     const auto [error, length] = co_await asio::async_read_until(worker.out, sink, '\n', kToken);
     if (error) break;

@@ -24,10 +24,6 @@ class ProcessRunner final : public Runner {
   ProcessRunner(asio::any_io_executor executor, std::string program);
 
   asio::awaitable<Result<json::object>> run(Call call, Cancellation cancellation = {}) override;
-  asio::awaitable<Result<json::object>> ask(std::string subject, std::string verb, json::object request,
-                                            Duration deadline) override;
-  asio::awaitable<Result<json::object>> ask_jointly(std::string subject, std::string verb,
-                                                    json::object request, Duration deadline) override;
 
   const std::multiset<std::string>& abandoned() const override { return abandoned_; }
   const WorkerCounts& counts() const override { return counts_; }
@@ -37,6 +33,7 @@ class ProcessRunner final : public Runner {
   struct Running;
   using WorkerPtr = std::shared_ptr<Worker>;
   using Answer = std::optional<Result<json::object>>;  // none: it ended without an answer
+  asio::awaitable<Result<json::object>> run_in_worker(Call call, Cancellation cancellation);
   Result<WorkerPtr> worker_for(const Call& call);
   asio::awaitable<Answer> converse(std::shared_ptr<Running> running);
   asio::awaitable<void> reap(std::shared_ptr<Running> running);

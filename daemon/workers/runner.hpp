@@ -21,15 +21,22 @@ namespace spark::workers {
 
 namespace asio = boost::asio;
 
+// What a call shares with others. Worker: it is short, and may run in a worker that has answered others. A
+// few such calls run at once, the others wait for their turn; the deadline starts with the turn. Answer:
+// also, it is made once for all concurrent calls with the same request; `subject` is that of the first one.
+enum class Sharing { Nothing, Worker, Answer };
+
 struct Call {
   std::string verb{};
   std::string subject{};  // for messages: "volume datasets"
   json::object request{};
   std::optional<Duration> deadline{};  // none: until it ends or is cancelled
-  bool shares_worker = false;          // may run in a worker that has answered other calls
+  Sharing sharing = Sharing::Nothing;
   std::function<void(const json::object&)> on_progress{};
   std::function<void(pid_t)> on_start{};  // the worker's process; it has ended when run() returns
   int descriptor = -1;  // of the caller, which keeps it open; the worker gets it as kInherited. -1: none
+
+  bool is_short() const { return sharing != Sharing::Nothing; }
 };
 
 // Ends a running worker from outside its coroutine. Copies share one worker.
@@ -62,13 +69,14 @@ class Runner {
   virtual ~Runner() = default;
 
   virtual asio::awaitable<Result<json::object>> run(Call call, Cancellation cancellation = {}) = 0;
-  // A short call, which may run in a worker that has answered others. A few run at once, the others wait for
-  // their turn; the deadline starts with the turn.
-  virtual asio::awaitable<Result<json::object>> ask(std::string subject, std::string verb,
-                                                    json::object request, Duration deadline) = 0;
-  // The same, made once for all concurrent requests; `subject` is that of the first one.
-  virtual asio::awaitable<Result<json::object>> ask_jointly(std::string subject, std::string verb,
-                                                            json::object request, Duration deadline) = 0;
+  asio::awaitable<Result<json::object>> ask(std::string subject, std::string verb, json::object request,
+                                            Duration deadline) {
+    return run({std::move(verb), std::move(subject), std::move(request), deadline, Sharing::Worker}, {});
+  }
+  asio::awaitable<Result<json::object>> ask_jointly(std::string subject, std::string verb,
+                                                    json::object request, Duration deadline) {
+    return run({std::move(verb), std::move(subject), std::move(request), deadline, Sharing::Answer}, {});
+  }
 
   // Abandoned workers that have not ended yet, by subject.
   virtual const std::multiset<std::string>& abandoned() const = 0;

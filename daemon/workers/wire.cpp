@@ -51,11 +51,14 @@ config::CacheSettings cache_settings_from_json(const json::object& object) {
   settings.path = get_text(object, "path");
   settings.capacity = amount("capacity");
   settings.keep_free = amount("keep_free");
-  settings.engine.threads = static_cast<unsigned>(get_int(object, "threads").value_or(0));
-  settings.engine.depth = static_cast<unsigned>(get_int(object, "depth").value_or(0));
-  settings.engine.chunk = get_count(object, "chunk");
   settings.options = get_strings(object, "options");
   return settings;
+}
+
+void read_engine(const json::object& object, staging::CopyOptions& options) {
+  options.threads = static_cast<unsigned>(get_count(object, "threads"));
+  options.depth = static_cast<unsigned>(get_count(object, "depth"));
+  options.chunk = get_count(object, "chunk");
 }
 
 json::object to_json(const config::FleetSettings& fleet) {

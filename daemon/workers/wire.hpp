@@ -21,6 +21,9 @@ Result<mounts::Unmount> unmount_from_string(std::string_view word);
 json::object to_json(const config::CacheSettings& settings, const std::string& state_dir);
 config::CacheSettings cache_settings_from_json(const json::object& object);
 
+// "threads", "depth", "chunk" of CacheSettings, or of a request with the same fields.
+void read_engine(const json::object& object, staging::CopyOptions& options);
+
 json::object to_json(const config::FleetSettings& fleet);
 
 staging::OutsideLinks links_from_string(

@@ -197,7 +197,7 @@ asio::awaitable<void> KnownCheckpoints::save() {
   json::object wholes;
   if (!saving.shards.empty()) content["shards"] = staging::states_to_json(saving.shards);
   if (!saving.unproven.empty()) content["unproven"] = staging::states_to_json(saving.unproven);
-  for (const auto& [name, whole] : saving.whole) wholes[name] = whole.to_json();
+  for (const auto& [name, whole] : saving.whole) wholes[name] = to_message(whole);
   if (!wholes.empty()) content["whole"] = std::move(wholes);
   if (!saving.folder.mount.empty()) content["mount"] = saving.folder.mount;
   if (saving.folder.owner) content["uid"] = *saving.folder.owner;

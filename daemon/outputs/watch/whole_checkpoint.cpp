@@ -23,23 +23,10 @@ void WholeCheckpoint::grow(const staging::Checkpoint& now) {
   if (proof_ns == 0 || files.empty()) *this = of(now);
 }
 
-json::object WholeCheckpoint::to_json() const {
-  return {{"inode", inode},
-          {"birth_ns", birth_ns},
-          {"proof_ns", proof_ns},
-          {"file_count", file_count},
-          {"files", json::value_from(files)}};
-}
-
 // A record of an earlier version, a list of numbers, had entries in place of files: it says nothing of them.
 WholeCheckpoint WholeCheckpoint::from_json(const json::value& value) {
   WholeCheckpoint whole;
-  const json::object* object = value.if_object();
-  if (object == nullptr) return whole;
-  const auto number = [&](const char* key) { return get_int(*object, key).value_or(0); };
-  whole = {number("inode"), number("birth_ns"), number("proof_ns"), number("file_count")};
-  for (const json::value& print : get_list(*object, "files"))
-    if (print.is_int64()) whole.files.push_back(print.get_int64());
+  if (const json::object* fields = value.if_object()) read_present(*fields, whole);
   return whole;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/described.hpp"
 #include "base/json.hpp"
 #include "staging/checkpoints/checkpoint.hpp"
 
@@ -24,8 +25,8 @@ struct WholeCheckpoint {
   // With what came later: in a folder with a proof, that belongs to the save no more than notes of a person.
   void grow(const staging::Checkpoint& now);
 
-  json::object to_json() const;
   static WholeCheckpoint from_json(const json::value& value);
 };
+SPARK_MESSAGE(WholeCheckpoint, (inode, birth_ns, proof_ns, file_count, files));
 
 }  // namespace spark::outputs

@@ -208,13 +208,9 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   }
   progress(to_json(staging::CopyProgress{}));
   source.walked = [&progress](const staging::Walked& walked) { progress(walk_to_json(walked)); };
-  const json::object* settings = get_object(request, "cache");
-  const auto engine =
-      settings == nullptr ? config::EngineSettings{} : cache_settings_from_json(*settings).engine;
+  const json::object& settings = *get_object(request, "cache");
   staging::CopyOptions options;
-  options.threads = engine.threads;
-  options.depth = engine.depth;
-  options.chunk = engine.chunk;
+  read_engine(settings, options);
   options.exclude = source.exclude;
   const bool accepts_source = get_bool(request, "accept_source").value_or(false);
   options.replaces = accepts_source ? staging::Replaces::Anything : staging::Replaces::SameSource;
@@ -225,9 +221,9 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
   options.exchange = exchange.get();
   std::optional<staging::CopyViewer> viewer;
   const auto view = get_count(request, "view");
-  if (settings != nullptr && view != 0 && !source.model && !source.is_doubtful) {
-    const std::string state_dir = get_text(*settings, "state_dir");
-    const staging::CacheFolder folder(get_text(*settings, "path"));
+  if (view != 0 && !source.model && !source.is_doubtful) {
+    const std::string state_dir = get_text(settings, "state_dir");
+    const staging::CacheFolder folder(get_text(settings, "path"));
     staging::ViewReports reports;
     reports.begun = [&progress](Bytes bytes, std::uint64_t files) {
       progress({{"readable", true}, {"bytes_total", bytes}, {"files_total", files}});

@@ -1,4 +1,5 @@
 // The cache as a whole: its list, its place.
+#include <array>
 #include <limits>
 
 #include "base/access/locks.hpp"
@@ -57,19 +58,8 @@ json::object row_to_json(const staging::DatasetRow& row) {
 }
 
 const char* word_of(staging::Relocated how) {
-  switch (how) {
-    case staging::Relocated::Renamed:
-      return "renamed";
-    case staging::Relocated::Copied:
-      return "copied";
-    case staging::Relocated::OldDeleted:
-      return "old deleted";
-    case staging::Relocated::OldAbsent:
-      return "old absent";
-    case staging::Relocated::AlreadyThere:
-      break;
-  }
-  return "already there";
+  constexpr std::array kWords = {"renamed", "copied", "old absent", "old deleted", "already there"};
+  return kWords[static_cast<std::size_t>(how)];
 }
 
 json::array copies_to_json(const std::vector<staging::Evicted>& copies) {
@@ -143,11 +133,8 @@ Result<json::object> move_cache_verb(const json::object& request, const Progress
                 "moving the cache to " + printable(to.native()) + ": nothing is mounted on " +
                     printable(unmounted.native()) + ", which is in /etc/fstab",
                 "mount its drive, then repeat this");
-  const auto settings = cache_settings_from_json(*get_object(request, "cache"));
   staging::CopyOptions options;
-  options.threads = settings.engine.threads;
-  options.depth = settings.engine.depth;
-  options.chunk = settings.engine.chunk;
+  read_engine(*get_object(request, "cache"), options);
   const std::string held_by = get_text(request, "held_by");
   staging::RelocationHooks hooks;
   hooks.progress = [&](const std::string& dataset, const staging::CopyProgress& now) {

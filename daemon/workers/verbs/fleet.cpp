@@ -17,7 +17,7 @@
 namespace spark::workers {
 namespace {
 
-constexpr char kSilentFile[] = "silent", kFoundFile[] = "found", kNodesFile[] = "nodes";
+constexpr char kPeersFile[] = "peers", kNodesFile[] = "nodes";
 constexpr std::size_t kMostNoted = 1024;
 constexpr std::chrono::seconds kNotedFor{15};
 
@@ -148,12 +148,6 @@ std::filesystem::path boards_in(const std::filesystem::path& state_dir) {
 
 namespace {
 
-void note(const std::filesystem::path& boards, const char* file, const std::string& lines) {
-  std::error_code ignored;
-  std::filesystem::create_directories(boards, ignored);
-  (void)write_file_atomically(boards / file, lines);
-}
-
 // Without empty ones.
 std::vector<std::string> lines_of(const std::filesystem::path& path) {
   std::vector<std::string> lines;
@@ -176,35 +170,27 @@ std::string line_of(const std::string& name, const std::vector<std::string>& add
 
 }  // namespace
 
-void note_silent(const std::filesystem::path& boards, const json::array& peers) {
-  std::string names;
+void note_peers(const std::filesystem::path& boards, const fleet::FoundNames& found,
+                const json::array& peers) {
+  json::array silent;
   for (const json::value& peer : peers)
-    if (!get_bool(peer.as_object(), "answers").value_or(false))
-      names += get_text(peer.as_object(), "name") + "\n";
-  note(boards, kSilentFile, names);  // on a failure, stagings wait for silent peers
+    if (!get_bool(peer.as_object(), "answers").value_or(false)) silent.push_back(peer.at("name"));
+  const json::object notes{{"found", json::value_from(found)}, {"silent", std::move(silent)}};
+  std::error_code ignored;
+  std::filesystem::create_directories(boards, ignored);
+  // On a failure, stagings ask the name service, and wait for silent peers.
+  (void)write_file_atomically(boards / kPeersFile, json::serialize(notes));
 }
 
-std::set<std::string> silent_peers(const std::filesystem::path& boards) {
-  const auto path = boards / kSilentFile;
-  if (!is_fresh(path)) return {};
-  const auto names = lines_of(path);
-  return {names.begin(), names.end()};
-}
-
-void note_found(const std::filesystem::path& boards, const fleet::FoundNames& found) {
-  std::string lines;
-  for (const auto& [name, addresses] : found) lines += line_of(name, addresses) + "\n";
-  note(boards, kFoundFile, lines);
-}
-
-fleet::FoundNames noted_names(const std::filesystem::path& boards) {
-  fleet::FoundNames found;
-  if (!is_fresh(boards / kFoundFile)) return found;
-  for (const std::string& line : lines_of(boards / kFoundFile)) {
-    const auto words = split(line, ' ');
-    found[words.front()] = {words.begin() + 1, words.end()};
-  }
-  return found;
+PeerNotes noted_peers(const std::filesystem::path& boards) {
+  const auto path = boards / kPeersFile;
+  const auto noted = parse_json_object(is_fresh(path) ? read_file(path).value_or("") : "");
+  PeerNotes notes;
+  if (!noted) return notes;
+  if (const json::object* found = get_object(*noted, "found"))
+    for (const auto& [name, unused] : *found) notes.found[std::string(name)] = get_strings(*found, name);
+  for (std::string& name : get_strings(*noted, "silent")) notes.silent.insert(std::move(name));
+  return notes;
 }
 
 void note_nodes(const std::filesystem::path& boards, const fleet::FoundNames& nodes) {
@@ -252,12 +238,12 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
   fleet::NameService names(fleet::resolve);
-  use_addresses(*members, addresses_of(*members, names, kResolving, noted_names(settings.boards)));
+  PeerNotes notes = noted_peers(settings.boards);
+  use_addresses(*members, addresses_of(*members, names, kResolving, std::move(notes.found)));
   note_nodes(settings.boards, add_nodes(*members, members->nodes, names));
-  const auto silent = silent_peers(settings.boards);
   const auto security = std::make_shared<fleet::CurrentSecurity>(members->security, members->key_file);
   for (fleet::PeerAddress& peer : members->peers) {
-    peer.is_silent = silent.contains(peer.name);
+    peer.is_silent = notes.silent.contains(peer.name);
     settings.peers.push_back(std::make_unique<fleet::Peer>(std::move(peer), security));
   }
   return std::make_unique<fleet::PeerExchange>(std::move(settings));

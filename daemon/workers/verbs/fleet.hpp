@@ -46,14 +46,16 @@ fleet::FoundNames add_nodes(FleetMembers& members, const std::vector<std::string
 // The folder of the boards, in the state folder.
 std::filesystem::path boards_in(const std::filesystem::path& state_dir);
 
-// The peers that did not answer the process that serves peers. That process reports them to the staging
-// workers by a file beside the boards, which is valid for some seconds.
-void note_silent(const std::filesystem::path& boards, const json::array& peers);
-std::set<std::string> silent_peers(const std::filesystem::path& boards);
-
-// The addresses of the configuration's names, reported in the same way.
-void note_found(const std::filesystem::path& boards, const fleet::FoundNames& found);
-fleet::FoundNames noted_names(const std::filesystem::path& boards);
+// What the process that serves peers knows of them. It reports this to the staging workers by a file beside
+// the boards, which is valid for some seconds.
+struct PeerNotes {
+  fleet::FoundNames found;       // addresses of the configuration's names
+  std::set<std::string> silent;  // peers that did not answer
+};
+// `peers`: see Neighbours::ask().
+void note_peers(const std::filesystem::path& boards, const fleet::FoundNames& found,
+                const json::array& peers);
+PeerNotes noted_peers(const std::filesystem::path& boards);
 
 // The nodes of the jobs that staged here, reported to the process that serves peers, which answers their
 // addresses.

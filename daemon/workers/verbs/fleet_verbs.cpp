@@ -134,8 +134,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       if (now >= ask_at) {
         ask_at = now + kAskEvery;
         peers = neighbours.ask();
-        note_silent(boards, peers);
-        note_found(boards, neighbours.found());
+        note_peers(boards, neighbours.found(), peers);
       }
       progress(report(server, *members, neighbours, peers));
     }
@@ -149,13 +148,13 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   return empty_answer(std::move(served));
 }
 
-// {"cache", "fleet"} → {"peers": see Neighbours::ask_with_datasets}
+// {"cache", "fleet"} → {"peers": see Neighbours::About::Datasets}
 Result<json::object> ask_peers_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const json::object* object = get_object(request, "fleet");
   const auto members = fleet_members_of(object == nullptr ? json::object{} : *object);
   if (!members) return members.take_error();
   fleet::NameService names(fleet::resolve);
-  return json::object{{"peers", Neighbours(*members, names).ask_with_datasets()}};
+  return json::object{{"peers", Neighbours(*members, names).ask(Neighbours::About::Datasets)}};
 }
 
 // {"state_dir", "adopted": see adopted_folders_of} → only an error. Each progress is {"adopted": [{"name",

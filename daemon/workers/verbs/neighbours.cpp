@@ -105,23 +105,14 @@ std::string Neighbours::name_of(const std::string& address) {
   return found == allowed_.end() ? "" : found->second;
 }
 
-json::array Neighbours::ask() {
+json::array Neighbours::ask(About what) {
   look_up(kResolving);
-  return ask_each(false);
-}
-
-json::array Neighbours::ask_with_datasets() {
-  look_up(kResolving);
-  return ask_each(true);
-}
-
-json::array Neighbours::ask_each(bool with_datasets) {
   std::vector<json::object> answers(peers_.size());
   std::atomic<std::size_t> next{0};
   const auto part = [&](std::size_t /*thread*/) {
     for (std::size_t i = next++; i < peers_.size(); i = next++) {
       answers[i] = about(*peers_[i]);
-      if (with_datasets && get_bool(answers[i], "answers").value_or(false))
+      if (what == About::Datasets && get_bool(answers[i], "answers").value_or(false))
         add_datasets(*peers_[i], answers[i], kMostRows / peers_.size());
     }
   };

@@ -33,9 +33,9 @@ class Neighbours {
   std::string name_of(const std::string& address);  // empty: none
   // Queries all peers in parallel, so that a silent one does not delay the others:
   // [{"name", "answers", "address", "version", "interface", "link_bytes_per_second", "reason"}…]
-  json::array ask();
-  // The same, with the published copies of each peer that answers: "datasets": see PublishedCopies::list
-  json::array ask_with_datasets();
+  // Datasets: with the published copies of each peer that answers: "datasets": see PublishedCopies::list
+  enum class About { Hosts, Datasets };
+  json::array ask(About what = About::Hosts);
   // The addresses of all names in the configuration, as of the last question. None: not found so far.
   const fleet::FoundNames& found() const { return found_; }
 
@@ -48,7 +48,6 @@ class Neighbours {
   std::map<std::string, std::string> allowed_;  // names by address
 
   void look_up(std::chrono::milliseconds limit);
-  json::array ask_each(bool with_datasets);
 };
 
 }  // namespace spark::workers

@@ -29,9 +29,7 @@ namespace {
 
 staging::CopyOptions options_of(const json::object& request) {
   staging::CopyOptions options;
-  options.threads = static_cast<unsigned>(get_count(request, "threads"));
-  options.depth = static_cast<unsigned>(get_count(request, "depth"));
-  options.chunk = get_count(request, "chunk");
+  read_engine(request, options);
   options.rate.most = get_count(request, "max_rate");
   options.needs_quiet_source = true;
   const auto written = get_int(request, "written");

@@ -55,18 +55,4 @@ asio::awaitable<Answer> HistoryRunner::run(workers::Call call, workers::Cancella
   co_return answer;
 }
 
-asio::awaitable<Answer> HistoryRunner::ask(std::string subject, std::string verb, json::object request,
-                                           Duration deadline) {
-  workers::Call call{std::move(verb), std::move(subject), std::move(request), deadline};
-  call.shares_worker = true;
-  auto answer = co_await run(std::move(call));
-  co_return answer;
-}
-
-asio::awaitable<Answer> HistoryRunner::ask_jointly(std::string subject, std::string verb,
-                                                   json::object request, Duration deadline) {
-  auto answer = co_await ask(std::move(subject), std::move(verb), std::move(request), deadline);
-  co_return answer;
-}
-
 }  // namespace spark::histories

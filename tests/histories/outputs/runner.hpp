@@ -25,10 +25,6 @@ class HistoryRunner final : public workers::Runner {
       : executor_(std::move(executor)), random_(seed), hooks_(std::move(hooks)) {}
 
   asio::awaitable<Answer> run(workers::Call call, workers::Cancellation cancellation = {}) override;
-  asio::awaitable<Answer> ask(std::string subject, std::string verb, json::object request,
-                              Duration deadline) override;
-  asio::awaitable<Answer> ask_jointly(std::string subject, std::string verb, json::object request,
-                                      Duration deadline) override;
   const std::multiset<std::string>& abandoned() const override { return abandoned_; }
   const workers::WorkerCounts& counts() const override { return counts_; }
 

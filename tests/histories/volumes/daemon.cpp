@@ -17,13 +17,9 @@ const char* to_string(Ask ask) {
 
 asio::awaitable<Result<json::object>> GuardRemover::run(workers::Call call,
                                                         workers::Cancellation /*cancellation*/) {
-  co_return fail(Errc::Unsupported, call.verb + " is not simulated");
-}
-
-asio::awaitable<Result<json::object>> GuardRemover::ask(std::string /*subject*/, std::string /*verb*/,
-                                                        json::object request, Duration deadline) {
+  if (call.verb != "remove-guards") co_return fail(Errc::Unsupported, call.verb + " is not simulated");
   std::set<std::string> keep;
-  if (const json::array* points = get_array(request, "keep")) {
+  if (const json::array* points = get_array(call.request, "keep")) {
     for (const json::value& point : *points) keep.emplace(point.as_string());
   }
   auto work = [&host = host_, keep]() -> Turn<json::object> {
@@ -35,12 +31,7 @@ asio::awaitable<Result<json::object>> GuardRemover::ask(std::string /*subject*/,
     return Result<json::object>(json::object{});
   };
   Work<json::object> asked = std::move(work);
-  co_return co_await host_.workers.run("mount points", "remove-guards", deadline, std::move(asked));
-}
-
-asio::awaitable<Result<json::object>> GuardRemover::ask_jointly(std::string subject, std::string verb,
-                                                                json::object request, Duration deadline) {
-  co_return co_await ask(std::move(subject), std::move(verb), std::move(request), deadline);
+  co_return co_await host_.workers.run("mount points", "remove-guards", *call.deadline, std::move(asked));
 }
 
 Daemon::Daemon(Host& host, const config::Config& config, OnEnd on_end)

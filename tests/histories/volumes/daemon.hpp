@@ -30,10 +30,6 @@ class GuardRemover final : public workers::Runner {
   explicit GuardRemover(Host& host) : host_(host) {}
 
   asio::awaitable<Result<json::object>> run(workers::Call call, workers::Cancellation cancellation) override;
-  asio::awaitable<Result<json::object>> ask(std::string subject, std::string verb, json::object request,
-                                            Duration deadline) override;
-  asio::awaitable<Result<json::object>> ask_jointly(std::string subject, std::string verb,
-                                                    json::object request, Duration deadline) override;
   const std::multiset<std::string>& abandoned() const override { return abandoned_; }
   const workers::WorkerCounts& counts() const override { return counts_; }
 

@@ -130,16 +130,4 @@ asio::awaitable<Result<json::object>> HistoryRunner::converse(RunningPtr running
   }
 }
 
-asio::awaitable<Result<json::object>> HistoryRunner::ask(std::string subject, std::string verb,
-                                                         json::object request, Duration deadline) {
-  workers::Call call{std::move(verb), std::move(subject), std::move(request), deadline};
-  workers::Cancellation never;
-  co_return co_await run(std::move(call), never);
-}
-
-asio::awaitable<Result<json::object>> HistoryRunner::ask_jointly(std::string subject, std::string verb,
-                                                                 json::object request, Duration deadline) {
-  co_return co_await ask(std::move(subject), std::move(verb), std::move(request), deadline);
-}
-
 }  // namespace spark::histories::copies

@@ -13,14 +13,12 @@ namespace spark::datasets {
 // A service manager.
 class KeepingManager final : public Notifier {
  public:
-  void ready() override {}
-  void reloading() override {}
-  void stopping() override {}
-  void status(const std::string& /*line*/) override {}
-  void watchdog() override {}
   void keep(const std::string& name, int /*descriptor*/) override { kept.push_back(name); }
   void forget(const std::string& name) override { forgotten.push_back(name); }
   std::vector<std::string> kept, forgotten;
+
+ private:
+  void tell(const std::string& /*state*/) override {}
 };
 
 class LiveTest : public DatasetsTest {

@@ -48,13 +48,6 @@ class HeldRunner final : public workers::Runner {
     std::erase(copies_, copy);
     co_return *copy->ended;
   }
-  asio::awaitable<Result<json::object>> ask(std::string, std::string, json::object, Duration) override {
-    co_return json::object{};
-  }
-  asio::awaitable<Result<json::object>> ask_jointly(std::string, std::string, json::object,
-                                                    Duration) override {
-    co_return json::object{};
-  }
   const std::multiset<std::string>& abandoned() const override { return abandoned_; }
   const workers::WorkerCounts& counts() const override { return counts_; }
 

@@ -49,7 +49,7 @@ TEST(WholeCheckpoint, IsNotOfAFolderThatWasBornLaterOrHasAnotherProof) {
 
 TEST(WholeCheckpoint, IsTheSameAfterARestart) {
   const WholeCheckpoint whole = WholeCheckpoint::of(checkpoint({-1, 2}, 9));
-  EXPECT_EQ(WholeCheckpoint::from_json(whole.to_json()), whole);
+  EXPECT_EQ(WholeCheckpoint::from_json(to_message(whole)), whole);
   const auto earlier = WholeCheckpoint::from_json(json::array{7, 3, 9});
   EXPECT_FALSE(earlier.has_lost_files(checkpoint({1}, 9))) << "a record of an earlier version";
 }

@@ -30,7 +30,7 @@ class RunnerTest : public testing::Test {
   }
   Call brief(const std::string& verb) {
     Call made = call(verb);
-    made.shares_worker = true;
+    made.sharing = Sharing::Worker;
     return made;
   }
   // All workers for short requests since the start.

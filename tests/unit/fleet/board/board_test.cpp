@@ -152,11 +152,10 @@ TEST(Board, NewFilesAndThoseThatBelongToNoStagingStay) {
   const TempFolder folder;
   const auto starting = Board::entries_of(folder.path(), "p" + std::string(32, 'd'));
   ASSERT_TRUE(write_file_atomically(starting, "x"));
-  for (const char* name : {"silent", "found", "nodes"}) leave_old_file(folder / name);
+  for (const char* name : {"peers", "nodes"}) leave_old_file(folder / name);
   ASSERT_TRUE(Board::create(folder.path(), kSet, "/x", kSize));
   EXPECT_TRUE(std::filesystem::exists(starting));
-  for (const char* name : {"silent", "found", "nodes"})
-    EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
+  for (const char* name : {"peers", "nodes"}) EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
 }
 
 }  // namespace

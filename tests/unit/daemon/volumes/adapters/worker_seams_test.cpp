@@ -14,26 +14,18 @@ namespace {
 class RecordRunner final : public workers::Runner {
  public:
   asio::awaitable<Result<json::object>> run(workers::Call call, workers::Cancellation) override {
-    co_return fail(Errc::Unsupported, call.verb);
-  }
-  asio::awaitable<Result<json::object>> ask(std::string subject, std::string verb, json::object request,
-                                            Duration) override {
-    subjects.insert(subject);
-    if (hangs) left.insert(subject);
-    if (hangs) co_return fail(Errc::TimedOut, verb);
-    const std::filesystem::path file = get_string(request, "file").value_or("");
-    if (verb == "forget") std::filesystem::remove(file);
-    if (verb == "forget") co_return json::object{};
-    if (verb != "record") co_return fail(Errc::Unsupported, verb);
-    if (is_full) co_return fail(Errc::NoSpace, verb);
+    subjects.insert(call.subject);
+    if (hangs) left.insert(call.subject);
+    if (hangs) co_return fail(Errc::TimedOut, call.verb);
+    const std::filesystem::path file = get_string(call.request, "file").value_or("");
+    if (call.verb == "forget") std::filesystem::remove(file);
+    if (call.verb == "forget") co_return json::object{};
+    if (call.verb != "record") co_return fail(Errc::Unsupported, call.verb);
+    if (is_full) co_return fail(Errc::NoSpace, call.verb);
     std::filesystem::create_directories(file.parent_path());
-    const auto written = write_file_atomically(file, json::serialize(*get_object(request, "content")));
+    const auto written = write_file_atomically(file, json::serialize(*get_object(call.request, "content")));
     if (!written) co_return fail(written.error());
     co_return json::object{};
-  }
-  asio::awaitable<Result<json::object>> ask_jointly(std::string, std::string verb, json::object,
-                                                    Duration) override {
-    co_return fail(Errc::Unsupported, verb);
   }
   const std::multiset<std::string>& abandoned() const override { return left; }
   const workers::WorkerCounts& counts() const override { return counts_; }

@@ -72,8 +72,10 @@ TEST_F(PeerNamesTest, ANodeWhoseAddressAStagingFoundIsAnswered) {
 }
 
 TEST_F(PeerNamesTest, AStagingUsesTheAddressesThatTheServingProcessFoundAndAsksNoNameService) {
-  note_found(boards_.path(), {{"two.lan", {"10.99.0.7", "10.99.1.7"}}, {"gone.lan", {}}});
-  use_addresses(members_, addresses_of(members_, names_, kResolving, noted_names(boards_.path())));
+  note_peers(boards_.path(), {{"two.lan", {"10.99.0.7", "10.99.1.7"}}, {"gone.lan", {}}},
+             {json::object{{"name", "two"}, {"answers", true}}, json::object{{"name", "gone"}}});
+  EXPECT_EQ(noted_peers(boards_.path()).silent, std::set<std::string>{"gone"});
+  use_addresses(members_, addresses_of(members_, names_, kResolving, noted_peers(boards_.path()).found));
   EXPECT_EQ(asked_, 0u);
   ASSERT_EQ(members_.peers[0].endpoints.size(), 2u);
   EXPECT_EQ(fleet::to_string(members_.peers[0].endpoints[1]), "10.99.1.7:1");
@@ -81,7 +83,7 @@ TEST_F(PeerNamesTest, AStagingUsesTheAddressesThatTheServingProcessFoundAndAsksN
 }
 
 TEST_F(PeerNamesTest, NamesThatNobodyFoundYetAreLookedUpOnceForAllPeers) {
-  use_addresses(members_, addresses_of(members_, names_, kResolving, noted_names(boards_.path())));
+  use_addresses(members_, addresses_of(members_, names_, kResolving, noted_peers(boards_.path()).found));
   EXPECT_EQ(asked_, 2u);
   ASSERT_EQ(members_.peers[0].endpoints.size(), 1u);
   EXPECT_EQ(fleet::to_string(members_.peers[0].endpoints[0]), "10.99.0.2:1");
