@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "fleet/link/end.hpp"
 #include "fleet/protocol/set_id.hpp"
@@ -37,7 +38,7 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
       may_ask_(std::move(may_ask)),
       published_(settings_.cache, settings_.state_dir, settings_.folders, settings_.adopted),
       walks_(settings_.boards, published_),
-      greetings_(kMostGreetings),
+      greetings_(std::numeric_limits<std::size_t>::max(), kMostGreetings),
       local_offers_(settings_.boards, published_),
       throttle_(settings_.upload),
       buffers_(kMostBuffers, [] { return std::make_unique<staging::IoBuffer>(kUnitBuffer); }) {}
@@ -82,9 +83,15 @@ std::unique_ptr<Channel> Server::greet(UniqueFd socket, const std::string& addre
     return nullptr;
   };
   if (!may_ask_(address)) return refuse(Refusal::Unlisted);
-  const Greetings::Place place(greetings_, address);
-  if (!place) return refuse(Refusal::Share);
-  auto channel = Channel::accept(security_, std::move(socket), settings_.greeting);
+  {
+    const std::scoped_lock lock(greeting_);
+    if (!greetings_.enter(address)) return refuse(Refusal::Share);
+  }
+  auto channel = no_throw([&] { return Channel::accept(security_, std::move(socket), settings_.greeting); });
+  {
+    const std::scoped_lock lock(greeting_);
+    greetings_.leave(address);
+  }
   if (channel) return std::move(*channel);
   // A client that sends nothing is no host of a fleet.
   return channel.error().kind == Errc::Denied ? refuse(Refusal::Key) : nullptr;
