@@ -24,7 +24,6 @@ constexpr Bytes kLargestPart = 256 * 1024, kSmallestPart = 4 * 1024, kPartsPerSe
 constexpr std::size_t kMostGreetings = 32;  // of one address; a peer opens a dozen connections at once
 constexpr std::chrono::milliseconds kIdle{60'000};  // without a whole request on a connection
 constexpr std::chrono::milliseconds kTick{200};
-constexpr std::size_t kReadAtOnce = 256 * 1024;  // of bytes that measure a link
 
 bool is_about_link(const PeerRequest& request) {
   return request.kind >= PeerRequest::Kind::Link;
@@ -183,14 +182,7 @@ Result<> Server::answer_link(Channel& channel, const PeerRequest& request, std::
     return send_body(channel, head, std::string_view(noise).substr(0, request.bytes));
   }
   limit_sending(channel, std::chrono::steady_clock::now());
-  Bytes left = request.bytes - std::min<Bytes>(request.bytes, buffered.size());
-  buffered.erase(0, request.bytes - left);
-  for (std::string part(kReadAtOnce, '\0'); left > 0;) {
-    const auto read = channel.read_some(std::span(part).first(std::min<Bytes>(left, part.size())));
-    if (!read) return read.take_error();
-    if (*read == 0) return fail(Errc::Unavailable, "the peer closed the connection");
-    left -= *read;
-  }
+  if (auto taken = skip_body(channel, buffered, request.bytes); !taken) return taken;
   return send(channel, {}, "");
 }
 
