@@ -12,13 +12,6 @@ const std::string& noise() {
   return bytes;
 }
 
-PeerRequest request_for(PeerRequest::Kind kind, Bytes bytes) {
-  PeerRequest request;
-  request.kind = kind;
-  request.bytes = bytes;
-  return request;
-}
-
 }  // namespace
 
 LinkConnection::LinkConnection(std::unique_ptr<Channel> channel, std::chrono::milliseconds silence)
@@ -33,7 +26,7 @@ Result<LinkConnection> LinkConnection::open(const std::shared_ptr<Security>& sec
 }
 
 Result<LinkEnd> LinkConnection::end() {
-  const auto head = ask(request_for(PeerRequest::Kind::Link, 0), {});
+  const auto head = ask({.kind = PeerRequest::Kind::Link}, {});
   if (!head) return head.take_error();
   if (head->status != 200 || head->length > kLongestEnd)
     return fail(Errc::Unsupported, "its version of spark-stage does not know this test",
@@ -46,7 +39,7 @@ Result<LinkEnd> LinkConnection::end() {
 }
 
 Result<> LinkConnection::receive(Bytes bytes) {
-  const auto head = ask(request_for(PeerRequest::Kind::LinkSend, bytes), {});
+  const auto head = ask({.kind = PeerRequest::Kind::LinkSend, .bytes = bytes}, {});
   if (!head) return head.take_error();
   if (head->length != bytes) return fail(Errc::Unavailable, "the peer refused to send");
   return skip_body(*channel_, buffered_, bytes);
@@ -54,7 +47,7 @@ Result<> LinkConnection::receive(Bytes bytes) {
 
 Result<> LinkConnection::send(Bytes bytes) {
   const auto head =
-      ask(request_for(PeerRequest::Kind::LinkTake, bytes), std::string_view(noise()).substr(0, bytes));
+      ask({.kind = PeerRequest::Kind::LinkTake, .bytes = bytes}, std::string_view(noise()).substr(0, bytes));
   if (!head) return head.take_error();
   if (head->status != 200) return fail(Errc::Unavailable, "the peer refused to receive");
   return {};

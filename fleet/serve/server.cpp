@@ -24,6 +24,7 @@ constexpr Bytes kLargestPart = 256 * 1024, kSmallestPart = 4 * 1024, kPartsPerSe
 constexpr std::size_t kMostGreetings = 32;  // of one address; a peer opens a dozen connections at once
 constexpr std::chrono::milliseconds kIdle{60'000};  // without a whole request on a connection
 constexpr std::chrono::milliseconds kTick{200};
+constexpr AnswerHead kMissing{.status = 404};
 
 bool is_about_link(const PeerRequest& request) {
   return request.kind >= PeerRequest::Kind::Link;
@@ -106,9 +107,7 @@ void Server::serve(UniqueFd socket) {
     const auto head = read_request(*channel, buffered);
     if (!head || !*head) return;
     const auto request = (*head)->is_get ? parse_target((*head)->target) : std::nullopt;
-    AnswerHead none;
-    none.status = 404;
-    const auto answered = !request                  ? send(*channel, none, "")
+    const auto answered = !request                  ? send(*channel, kMissing, "")
                           : is_about_link(*request) ? answer_link(*channel, *request, buffered)
                                                     : answer(*channel, client, *request);
     if (!answered) return;
@@ -129,8 +128,6 @@ Result<> Server::send(Channel& channel, const AnswerHead& head, std::string_view
 }
 
 Result<> Server::answer(Channel& channel, const std::string& client, const PeerRequest& request) {
-  AnswerHead missing;
-  missing.status = 404;
   SetState state;
   switch (request.kind) {
     case PeerRequest::Kind::Node:
@@ -153,7 +150,7 @@ Result<> Server::answer(Channel& channel, const std::string& client, const PeerR
     case PeerRequest::Kind::WalkFolders: {
       const bool is_notes = request.kind == PeerRequest::Kind::WalkNotes;
       const auto text = is_notes ? walks_.notes(request.set) : walks_.folders(request.set);
-      return text ? send(channel, {}, *text) : send(channel, missing, "");
+      return text ? send(channel, {}, *text) : send(channel, kMissing, "");
     }
     case PeerRequest::Kind::Walk:
       state = walks_.state(request.set, request.from);
@@ -164,7 +161,7 @@ Result<> Server::answer(Channel& channel, const std::string& client, const PeerR
       state = offers_.state(request.set, request.from);
       break;
     default:
-      return send(channel, missing, "");  // see answer_link()
+      return send(channel, kMissing, "");  // see answer_link()
   }
   state.node = settings_.node;
   return send(channel, {}, to_text(state));
@@ -176,11 +173,8 @@ Result<> Server::answer_link(Channel& channel, const PeerRequest& request, std::
     const LinkEnd end = end_at(channel.local_address(), is_limited() ? settings_.upload : 0);
     return send(channel, {}, json::serialize(to_json(end)));
   }
-  if (request.kind == PeerRequest::Kind::LinkSend) {
-    AnswerHead head;
-    head.length = request.bytes;
-    return send_body(channel, head, std::string_view(noise).substr(0, request.bytes));
-  }
+  if (request.kind == PeerRequest::Kind::LinkSend)
+    return send_body(channel, {.length = request.bytes}, std::string_view(noise).substr(0, request.bytes));
   limit_sending(channel, std::chrono::steady_clock::now());
   if (auto taken = skip_body(channel, buffered, request.bytes); !taken) return taken;
   return send(channel, {}, "");
@@ -188,25 +182,20 @@ Result<> Server::answer_link(Channel& channel, const PeerRequest& request, std::
 
 Result<> Server::send_unit(Channel& channel, const std::string& client, const PeerRequest& request) {
   const auto offer = offers_.find(request.set, std::chrono::steady_clock::now());
-  AnswerHead head;
-  head.status = 404;
-  if (!offer) return send(channel, head, "");
+  if (!offer) return send(channel, kMissing, "");
   const auto buffer = buffers_.take(client);
   const auto body = offer->read(request.unit, *buffer);
-  if (body) {
-    head.status = 200;
-    head.length = body->bytes.size();
-    head.piece = body->piece;
-    head.file = body->file;
-    head.is_plain = body->is_plain;
-    auto sent =
-        send_body(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
-    if (sent) counts_.sent(client, body->bytes.size());
-    if (!sent) counts_.failed(client);
-    return sent;
+  if (!body) {
+    if (body.error().kind != Errc::NotFound) counts_.failed(client);
+    return send(channel, kMissing, "");
   }
-  if (body.error().kind != Errc::NotFound) counts_.failed(client);
-  return send(channel, head, "");
+  const std::string_view bytes(reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size());
+  auto sent = send_body(
+      channel, {.length = bytes.size(), .piece = body->piece, .file = body->file, .is_plain = body->is_plain},
+      bytes);
+  if (sent) counts_.sent(client, bytes.size());
+  if (!sent) counts_.failed(client);
+  return sent;
 }
 
 // In parts if there is a limit, so that the peer sees progress whatever the limit is.
@@ -234,12 +223,8 @@ Result<> Server::send_file(Channel& channel, const std::string& client,
                            const std::optional<std::filesystem::path>& path) {
   UniqueFd file(path ? ::open(path->c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1);
   struct stat info {};
-  AnswerHead head;
-  if (!file || ::fstat(file.get(), &info) != 0) {
-    head.status = 404;
-    return send(channel, head, "");
-  }
-  head.length = static_cast<Bytes>(info.st_size);
+  if (!file || ::fstat(file.get(), &info) != 0) return send(channel, kMissing, "");
+  const AnswerHead head{.length = static_cast<Bytes>(info.st_size)};
   const staging::IoMode mode = staging::make_direct(file.get());
   limit_sending(channel, std::chrono::steady_clock::now());
   Result<> sent = channel.write_all(to_text(head));

@@ -20,10 +20,10 @@ struct RequestHead {
 
 struct AnswerHead {
   unsigned status = 200;
-  Bytes length = 0;  // length of the body
-  std::optional<staging::Digest> piece,
-      file;               // digests of the piece in the body, and of the file that it belongs to
-  bool is_plain = false;  // the file is known to have neither attributes nor ACLs
+  Bytes length = 0;                        // length of the body
+  std::optional<staging::Digest> piece{};  // of the piece in the body
+  std::optional<staging::Digest> file{};   // of the file that it belongs to
+  bool is_plain = false;                   // the file is known to have neither attributes nor ACLs
 };
 
 std::string to_text(const AnswerHead& head);
