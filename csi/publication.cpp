@@ -7,18 +7,22 @@
 namespace spark::csi {
 namespace {
 
-constexpr std::string_view kDataset = "dataset", kOutput = "output", kNow = "now";
+constexpr char kDataset[] = "dataset", kOutput[] = "output", kNow[] = "now";
 // Prefix of the attributes that kubelet adds (podInfoOnMount).
-constexpr std::string_view kOfKubelet = "csi.storage.k8s.io/";
+constexpr char kOfKubelet[] = "csi.storage.k8s.io/";
 constexpr std::size_t kLongestWord = 256;
 
 std::string in_quotes(std::string_view word) {
   return "'" + printable(word.substr(0, kLongestWord)) + "'";
 }
 
-std::string of_kubelet(const PublishRequest& request, std::string_view key) {
-  const auto found = request.context.find(std::string(kOfKubelet).append(key));
+std::string attribute(const PublishRequest& request, const std::string& key) {
+  const auto found = request.context.find(key);
   return found == request.context.end() ? "" : found->second;
+}
+
+std::string of_kubelet(const PublishRequest& request, const std::string& key) {
+  return attribute(request, kOfKubelet + key);
 }
 
 Result<> check_attributes(const PublishRequest& request) {
@@ -29,11 +33,6 @@ Result<> check_attributes(const PublishRequest& request) {
         "the keys are 'dataset' and 'output', each with a name of the node's configuration, and 'now'");
   }
   return {};
-}
-
-std::string attribute(const PublishRequest& request, std::string_view key) {
-  const auto found = request.context.find(std::string(key));
-  return found == request.context.end() ? "" : found->second;
 }
 
 // Anyone with the right to create pods can write this, so only datasets and outputs configured by an
@@ -61,7 +60,7 @@ Result<> read_now(const PublishRequest& request, Publication& publication) {
   if (publication.now && publication.is_output())
     return fail(Errc::Invalid, "volumeAttributes: 'now' is for a dataset, and this is an output",
                 "leave it out");
-  if (publication.now || now == "false" || !request.context.contains(std::string(kNow))) return {};
+  if (publication.now || now == "false" || !request.context.contains(kNow)) return {};
   return fail(Errc::Invalid, "volumeAttributes: now is " + in_quotes(now),
               "it is \"true\" to start before the copy is complete, or \"false\"");
 }

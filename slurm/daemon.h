@@ -5,12 +5,8 @@
 #include "slurm/failure.h"
 #include "slurm/json.h"
 #include "slurm/names.h"
+#include "slurm/settings.h"
 #include "slurm/wait.h"
-
-typedef struct Daemon {
-  const char* socket;
-  const char* node;  // named in messages, since several nodes write to one terminal
-} Daemon;
 
 // The kind of a Failure if spark-staged gave no answer at all.
 extern const char kUnreachable[];

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "slurm/names.h"
-#include "slurm/outputs.h"
 
 static int set_variable(const Environment* environment, const char* name, const char* value,
                         Failure* failure) {
@@ -42,10 +41,13 @@ int set_dataset_variables(const Environment* environment, const NameList* names,
   return result;
 }
 
-int set_output_variable(void* environment, const char* output, const char* folder, Failure* failure) {
-  char* variable = output_variable(output);
+int set_output_variable(const Environment* environment, const char* output, const char* folder,
+                        Failure* failure) {
+  char* named = NULL;
+  char* variable = asprintf(&named, "out_%s", output) < 0 ? NULL : environment_name(named);
   const int result = set_variable(environment, variable, folder, failure);
   free(variable);
+  free(named);
   return result;
 }
 

@@ -26,8 +26,9 @@ typedef struct Environment {
 int set_dataset_variables(const Environment* environment, const NameList* names, const StagedList* staged,
                           Failure* failure);
 
-// Callback for for_each_output(); its context is the Environment.
-int set_output_variable(void* environment, const char* output, const char* folder, Failure* failure);
+// SPARK_STAGE_OUT_<NAME>.
+int set_output_variable(const Environment* environment, const char* output, const char* folder,
+                        Failure* failure);
 
 // A private folder of links to the models among a task's datasets, as in `spark-stage run`.
 enum { MostHubFolder = 512 };

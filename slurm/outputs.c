@@ -7,6 +7,7 @@
 #include "slurm/json.h"
 
 static const char kUsage[] = "name outputs of the configuration, separated by commas";
+static const char kNotConfigured[] = "not_found";
 
 // The same rule as in the configuration: a name becomes part of a request's path.
 static bool is_output_name(const char* name) {
@@ -29,37 +30,29 @@ int parse_outputs(const char* text, NameList* list, Failure* failure) {
   return 0;
 }
 
-static int not_configured(const Daemon* daemon, const char* output, Failure* failure) {
-  return fail_with(failure, "not_found", "the section `outputs` of its configuration has to name it",
-                   "there is no output '%s' in the configuration of %s", output, daemon->node);
-}
-
-int check_outputs(const Daemon* daemon, const NameList* outputs, const Wait* wait, Failure* failure) {
-  char* config = read_config(daemon, wait, failure);
-  if (config == NULL) return 0;  // no daemon here, or the user may not connect to it
-  int result = 0;
-  for (size_t at = 0; at < outputs->count && result == 0; ++at) {
-    char* folder = json_config_output(config, outputs->names[at]);
-    if (folder == NULL) result = not_configured(daemon, outputs->names[at], failure);
-    free(folder);
-  }
-  free(config);
-  return result;
-}
-
-int for_each_output(const Daemon* daemon, const NameList* outputs, const Wait* wait, OutputCall* call,
-                    void* context, Failure* failure) {
+int set_output_variables(const Environment* environment, const Daemon* daemon, const NameList* outputs,
+                         const Wait* wait, Failure* failure) {
   char* config = read_config(daemon, wait, failure);
   if (config == NULL) return -1;
   int result = 0;
   for (size_t at = 0; at < outputs->count && result == 0; ++at) {
-    char* folder = json_config_output(config, outputs->names[at]);
-    result = folder == NULL ? not_configured(daemon, outputs->names[at], failure)
-                            : call(context, outputs->names[at], folder, failure);
+    const char* output = outputs->names[at];
+    char* folder = json_config_output(config, output);
+    if (folder == NULL)
+      result = fail_with(failure, kNotConfigured, "the section `outputs` of its configuration has to name it",
+                         "there is no output '%s' in the configuration of %s", output, daemon->node);
+    else if (environment != NULL)
+      result = set_output_variable(environment, output, folder, failure);
     free(folder);
   }
   free(config);
   return result;
+}
+
+int check_outputs(const Daemon* daemon, const NameList* outputs, const Wait* wait, Failure* failure) {
+  const int result = set_output_variables(NULL, daemon, outputs, wait, failure);
+  // Otherwise there is no daemon here, or the user may not connect to it.
+  return result != 0 && strcmp(failure->kind, kNotConfigured) == 0 ? -1 : 0;
 }
 
 int send_outputs(const Daemon* daemon, const NameList* outputs, const Wait* wait, Failure* failure) {
@@ -87,15 +80,4 @@ void report_unsent(const Daemon* daemon, const NameList* outputs, const Wait* wa
     free(unsent);
     free(answer);
   }
-}
-
-char* output_variable(const char* output) {
-  static const char prefix[] = "out_";
-  char* named = malloc(sizeof prefix + strlen(output));
-  if (named == NULL) return NULL;
-  memcpy(named, prefix, sizeof prefix - 1);
-  strcpy(named + sizeof prefix - 1, output);
-  char* variable = environment_name(named);
-  free(named);
-  return variable;
 }

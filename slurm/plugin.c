@@ -93,26 +93,25 @@ int slurm_spank_init(spank_t spank, int argc, char* argv[]) {
   return 0;
 }
 
-static int check_option(const Settings* settings, int which, Failure* failure) {
+static int check_option(const Daemon* daemon, int which, Failure* failure) {
   const bool is_output = which == OptionStageOut;
   NameList names;
   if (given[which] == NULL) return 0;
   const int parsed = is_output ? parse_outputs(given[which], &names, failure)
                                : parse_names(options[which].name, given[which], &names, failure);
   if (parsed != 0) return -1;
-  const Daemon daemon = {.socket = settings->socket, .node = settings->node};
   const Wait wait = wait_for_ms(SubmitMs, -1);
-  const int result = is_output ? check_outputs(&daemon, &names, &wait, failure)
-                               : check_names(&daemon, &names, &wait, failure);
+  const int result =
+      is_output ? check_outputs(daemon, &names, &wait, failure) : check_names(daemon, &names, &wait, failure);
   free_names(&names);
   return result;
 }
 
 static int check_submission(int argc, char** argv, Failure* failure) {
-  Settings settings;
-  int result = read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, failure);
+  Daemon daemon;
+  int result = read_settings(argc, argv, getenv("SLURMD_NODENAME"), &daemon, failure);
   for (int which = 0; which < OptionCount && result == 0; ++which)
-    result = check_option(&settings, which, failure);
+    result = check_option(&daemon, which, failure);
   return result;
 }
 
@@ -155,21 +154,20 @@ static int task_of(spank_t spank) {
 // Only starts the staging, so that it runs while Slurm starts the job. The task's hook reports failures.
 int slurm_spank_job_prolog(spank_t spank, int argc, char* argv[]) {
   const Wait wait = wait_for_ms(HookMs, -1);
-  Settings settings;
+  Daemon daemon;
   Failure failure;
   const char* wanted[] = {option_of(spank, OptionStage), option_of(spank, OptionPrefetch)};
   if (wanted[OptionStage] == NULL && wanted[OptionPrefetch] == NULL) return 0;
-  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure) != 0) {
+  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &daemon, &failure) != 0) {
     log_failure("prolog", &failure);
     return 0;
   }
-  const Daemon daemon = {.socket = settings.socket, .node = settings.node};
   JobTag job = job_of(spank);
   job.user = getenv("SLURM_JOB_USER");
   job.nodes = getenv("SLURM_NODELIST");  // Slurm 22.05 has no SLURM_JOB_NODELIST in a prolog
   for (int which = OptionStage; which <= OptionPrefetch; ++which) {
     if (wanted[which] != NULL && request_detached(&daemon, which, wanted[which], &job, &wait, &failure) != 0)
-      log_failure(settings.node, &failure);
+      log_failure(daemon.node, &failure);
   }
   return 0;
 }
@@ -187,15 +185,14 @@ static void send_outputs_of(spank_t spank, const Daemon* daemon, const Wait* wai
 
 int slurm_spank_job_epilog(spank_t spank, int argc, char* argv[]) {
   const Wait wait = wait_for_ms(HookMs, -1);
-  Settings settings;
+  Daemon daemon;
   Failure failure;
   const bool wanted = option_of(spank, OptionStage) != NULL || option_of(spank, OptionPrefetch) != NULL;
-  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure) != 0) return 0;
+  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &daemon, &failure) != 0) return 0;
   const uint32_t job = job_of(spank).id;
-  const Daemon daemon = {.socket = settings.socket, .node = settings.node};
   send_outputs_of(spank, &daemon, &wait);
-  if (!take_mark(settings.socket, job) && !wanted) return 0;
-  if (release_job(&daemon, job, &wait, &failure) != 0) log_failure(settings.node, &failure);
+  if (!take_mark(daemon.socket, job) && !wanted) return 0;
+  if (release_job(&daemon, job, &wait, &failure) != 0) log_failure(daemon.node, &failure);
   return 0;
 }
 
@@ -239,9 +236,9 @@ static struct {
   int mark;  // open_task_mark()
 } for_user = {.mark = -1};
 
-static int stage_for_task(spank_t spank, const Settings* settings, const char* wanted, Failure* failure) {
+static int stage_for_task(spank_t spank, const Daemon* daemon, const char* wanted, Failure* failure) {
   Staging staging = {
-      .daemon = {.socket = settings->socket, .node = settings->node},
+      .daemon = *daemon,
       .job = job_of(spank),
       .timings = {.first_answer_ms = FirstAnswerMs, .reconnect_ms = ReconnectMs, .retry_ms = RetryMs}};
   if (parse_names(options[OptionStage].name, wanted, &staging.names, failure) != 0) return -1;
@@ -257,16 +254,16 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
   char own_name[16] = "";
   prctl(PR_GET_NAME, own_name);
   prctl(PR_SET_NAME, "spark-stage");
-  Report report = start_report(settings->node, task_of(spank) == 0 ? log_line : NULL);
+  Report report = start_report(daemon->node, task_of(spank) == 0 ? log_line : NULL);
   StagedList staged = {0};
   const Environment environment = environment_of(spank);
   int result = stage_and_wait(&staging, &report, &staged, failure);
-  if (result == 0) result = show_views(settings->socket, &staged, failure);
+  if (result == 0) result = show_views(daemon->socket, &staged, failure);
   if (result == 0) result = set_dataset_variables(&environment, &staging.names, &staged, failure);
   prctl(PR_SET_NAME, own_name);
   if (result == 0 && has_hub_links(&staged) && wants_hub_links(&environment)) {
     for_user.staged = staged;
-    for_user.mark = open_task_mark(settings->socket, task_id_of(spank));
+    for_user.mark = open_task_mark(daemon->socket, task_id_of(spank));
   } else {
     free_staged(&staged);
   }
@@ -277,27 +274,25 @@ static int stage_for_task(spank_t spank, const Settings* settings, const char* w
 }
 
 // Fails if an output is missing on this node: the job would lose its data.
-static int offer_outputs(spank_t spank, const Settings* settings, const char* wanted, Failure* failure) {
+static int offer_outputs(spank_t spank, const Daemon* daemon, const char* wanted, Failure* failure) {
   NameList outputs;
   if (parse_outputs(wanted, &outputs, failure) != 0) return -1;
-  const Daemon daemon = {.socket = settings->socket, .node = settings->node};
   const Wait wait = wait_for_restart_ms(FirstAnswerMs, HookMs, -1);
-  Environment environment = environment_of(spank);
-  const int result = for_each_output(&daemon, &outputs, &wait, set_output_variable, &environment, failure);
+  const Environment environment = environment_of(spank);
+  const int result = set_output_variables(&environment, daemon, &outputs, &wait, failure);
   free_names(&outputs);
   return result;
 }
 
 // The data belongs to the next phase, so a failure is logged and the step runs without it.
-static void prefetch_for_step(spank_t spank, const Settings* settings, const char* wanted) {
+static void prefetch_for_step(spank_t spank, const Daemon* daemon, const char* wanted) {
   if (task_of(spank) != 0) return;
-  const Daemon daemon = {.socket = settings->socket, .node = settings->node};
   const Wait wait = wait_for_ms(HookMs, -1);
   Failure failure;
   JobTag job = job_of(spank);
   job.process = getppid();
-  if (request_detached(&daemon, OptionPrefetch, wanted, &job, &wait, &failure) != 0)
-    log_failure(settings->node, &failure);
+  if (request_detached(daemon, OptionPrefetch, wanted, &job, &wait, &failure) != 0)
+    log_failure(daemon->node, &failure);
 }
 
 // The only hook in which Slurm can wait without harm: a failure ends only the task.
@@ -308,15 +303,15 @@ int slurm_spank_task_init_privileged(spank_t spank, int argc, char* argv[]) {
   if (wanted == NULL && next == NULL && output == NULL) return 0;
   const Environment environment = environment_of(spank);
   drop_inherited_hub_links(&environment);
-  Settings settings;
+  Daemon daemon;
   Failure failure;
-  int result = read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure);
-  if (result == 0 && output != NULL) result = offer_outputs(spank, &settings, output, &failure);
-  if (result == 0) mark_job(settings.socket, job_of(spank).id);
-  if (result == 0 && next != NULL) prefetch_for_step(spank, &settings, next);
-  if (result == 0 && wanted != NULL) result = stage_for_task(spank, &settings, wanted, &failure);
+  int result = read_settings(argc, argv, getenv("SLURMD_NODENAME"), &daemon, &failure);
+  if (result == 0 && output != NULL) result = offer_outputs(spank, &daemon, output, &failure);
+  if (result == 0) mark_job(daemon.socket, job_of(spank).id);
+  if (result == 0 && next != NULL) prefetch_for_step(spank, &daemon, next);
+  if (result == 0 && wanted != NULL) result = stage_for_task(spank, &daemon, wanted, &failure);
   if (result == 0) return 0;
-  if (task_of(spank) == 0) log_failure(settings.node, &failure);
+  if (task_of(spank) == 0) log_failure(daemon.node, &failure);
   _exit(EXIT_FAILURE);  // of the task, which slurmstepd has forked already
 }
 
@@ -365,15 +360,14 @@ static void remove_hub_links_of(spank_t spank, const char* socket) {
 int slurm_spank_task_exit(spank_t spank, int argc, char* argv[]) {
   const char* wanted = option_of(spank, OptionStageOut);
   const Wait wait = wait_for_ms(LookMs, -1);
-  Settings settings;
+  Daemon daemon;
   Failure failure;
   NameList outputs;
   if (wanted == NULL && option_of(spank, OptionStage) == NULL) return 0;
-  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &settings, &failure) != 0) return 0;
-  remove_hub_links_of(spank, settings.socket);
+  if (read_settings(argc, argv, getenv("SLURMD_NODENAME"), &daemon, &failure) != 0) return 0;
+  remove_hub_links_of(spank, daemon.socket);
   if (wanted == NULL || task_of(spank) != 0) return 0;
   if (parse_outputs(wanted, &outputs, &failure) != 0) return 0;
-  const Daemon daemon = {.socket = settings.socket, .node = settings.node};
   report_unsent(&daemon, &outputs, &wait, log_line);
   free_names(&outputs);
   return 0;

@@ -1,4 +1,4 @@
-// The settings from plugstack.conf and from the job's options.
+// The place of this node's daemon, from plugstack.conf.
 #ifndef SPARK_SLURM_SETTINGS_H
 #define SPARK_SLURM_SETTINGS_H
 
@@ -8,13 +8,13 @@
 
 enum { MostSocket = 108, MostNode = 256 };  // sizes for sockaddr_un and for a host name
 
-typedef struct Settings {
+typedef struct Daemon {
   char socket[MostSocket];
-  char node[MostNode];
-} Settings;
+  char node[MostNode];  // named in messages, since several nodes write to one terminal
+} Daemon;
 
 // Reads the arguments of plugstack.conf: only socket=PATH, with %n for the node's name. `node` is the name
 // used by slurmd; NULL: this host's own name.
-int read_settings(int count, char** arguments, const char* node, Settings* settings, Failure* failure);
+int read_settings(int count, char** arguments, const char* node, Daemon* daemon, Failure* failure);
 
 #endif

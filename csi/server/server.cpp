@@ -5,10 +5,9 @@
 #include <sys/stat.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
+#include <future>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -101,17 +100,13 @@ class Server {
   // mount either exists or not, and kubelet repeats the call.
   void end(grpc::Server& server) {
     const int status = why_refused_.empty() ? 0 : 1;
-    auto watchdog = start_thread([this, status] {
-      std::unique_lock lock(mutex_);
-      if (!ended_.wait_for(lock, kEndWithin, [this] { return has_ended_; })) std::_Exit(status);
+    std::promise<void> shut_down;
+    auto watchdog = start_thread([ended = shut_down.get_future().share(), status] {
+      if (ended.wait_for(kEndWithin) == std::future_status::timeout) std::_Exit(status);
     });
     if (!watchdog.joinable()) std::_Exit(status);
     server.Shutdown(std::chrono::system_clock::now());
-    {
-      const std::lock_guard lock(mutex_);
-      has_ended_ = true;
-    }
-    ended_.notify_all();
+    shut_down.set_value();
     watchdog.join();
   }
 
@@ -132,9 +127,6 @@ class Server {
   NodeService node_service_;
   RegistrationService registration_service_;
   std::string why_refused_;  // written before stop_ is set
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool has_ended_ = false;
 };
 
 }  // namespace

@@ -19,8 +19,6 @@
 namespace spark::fleet {
 namespace {
 
-constexpr std::uint64_t kFewNotes = 4;
-
 struct FileOfFolder {
   staging::Entry* entry = nullptr;                    // none: the publisher lists it, and it is not there
   const staging::PublishedFile* published = nullptr;  // none: it is no file of the model
@@ -61,34 +59,24 @@ ReadingNote note_of(const FileOfFolder& file) {
   return {*file.entry, file.sha256 == nullptr ? "" : *file.sha256, published_of(file)};
 }
 
-// Takes over those that are as they were when an earlier reading read them.
+// Takes over those that are as they were when an earlier reading read them, and marks them as known.
 void take_over(const std::filesystem::path& notes, const std::string& of, staging::Entries& entries,
                std::vector<FileOfFolder>& files) {
   std::unordered_map<const staging::Entry*, FileOfFolder*> by_entry;
-  std::uint64_t noted = 0, known_files = 0;
   read_notes(notes, of, [&](const ReadingNote& note) {
-    ++noted;
     if (by_entry.empty())
       for (FileOfFolder& file : files) by_entry[file.entry] = &file;
     const auto known = by_entry.find(staging::find_entry(entries, note.entry.path.view()));
     if (known == by_entry.end() || known->first == nullptr) return;
-    const FileOfFolder& file = *known->second;
+    FileOfFolder& file = *known->second;
     const bool is_same = staging::identity_of(note.entry) == staging::identity_of(*file.entry) &&
                          note.published == published_of(file) &&
                          note.sha256.empty() == (file.sha256 == nullptr);
     if (!is_same) return;
     file.entry->hash = note.entry.hash;
     if (file.sha256 != nullptr) *file.sha256 = note.sha256;
-    known_files += known->second->is_known ? 0 : 1;
-    known->second->is_known = true;
+    file.is_known = true;
   });
-  // Else those of files that have changed since would add up.
-  if (noted > 2 * known_files + kFewNotes)
-    ReadingNotes::replace(notes, of, [&](const auto& add) {
-      for (const FileOfFolder& file : files)
-        if (file.is_known) add(note_of(file));
-    });
-  std::erase_if(files, [](const FileOfFolder& file) { return file.is_known; });
 }
 
 // The names of a file with several have the same content.
@@ -155,7 +143,11 @@ Result<staging::Manifest> hash_folder(const AdoptedFolder& folder, FolderNow now
   if (auto plain = check_attributes(now.tree, files, stop); !plain) return plain.take_error();
   const std::string of = json::serialize(json::array{manifest.definition, manifest.file_system});
   take_over(notes, of, manifest.entries, files);
-  ReadingNotes noted(notes, of);
+  ReadingNotes noted(notes, of, [&](const ReadingNotes::Add& add) {
+    for (const FileOfFolder& file : files)
+      if (file.is_known) add(note_of(file));
+  });
+  std::erase_if(files, [](const FileOfFolder& file) { return file.is_known; });
   const staging::ProgressSink unseen;
   staging::Monitor monitor(unseen);
   if (auto all = staging::read_and_compare(now.tree, to_read(files, &noted), {}, monitor, stop); !all)

@@ -66,59 +66,32 @@ void read_notes(const std::filesystem::path& path, const std::string& of,
   }
 }
 
-ReadingNotes::~ReadingNotes() {
-  write_waiting();
+ReadingNotes::ReadingNotes(const std::filesystem::path& path, const std::string& of,
+                           const std::function<void(const Add&)>& kept) {
+  std::error_code none;
+  std::filesystem::create_directories(path.parent_path(), none);
+  ::chmod(path.parent_path().c_str(), 0700);  // the names of all files are in there
+  auto file = staging::LineWriter::create(path);
+  if (!file) return;
+  file->add(sealed(of));
+  kept([&](const ReadingNote& note) { file->add(sealed(line_of(note))); });
+  if (file->commit()) file_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// What a crash has cut off would take the next line with it: such notes are begun again.
-void ReadingNotes::open() {
-  const std::string head = sealed(of_);
-  std::error_code none;
-  std::filesystem::create_directories(path_.parent_path(), none);
-  ::chmod(path_.parent_path().c_str(), 0700);  // the names of all files are in there
-  file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-  struct stat info {};
-  if (!file_ || ::fstat(file_.get(), &info) != 0) return;
-  std::string first(head.size(), '\0');
-  char last = '\n';
-  const bool continues = ::pread(file_.get(), first.data(), first.size(), 0) == ssize_t(first.size()) &&
-                         first == head && ::pread(file_.get(), &last, 1, info.st_size - 1) == 1 &&
-                         last == '\n';
-  if (continues) return;
-  if (::ftruncate(file_.get(), 0) != 0 || write_all(file_.get(), head) != 0) file_.reset();
+ReadingNotes::~ReadingNotes() {
+  write_waiting();
 }
 
 void ReadingNotes::add(const ReadingNote& note) {
   if (note.entry.size < kSmallest) return;
   const std::string line = sealed(line_of(note));
   const std::scoped_lock lock(mutex_);
-  if (has_failed_) return;
   waiting_ += line;
   if (std::chrono::steady_clock::now() - written_at_ >= kWriteEvery) write_waiting();
 }
 
-void ReadingNotes::replace(
-    const std::filesystem::path& path, const std::string& of,
-    const std::function<void(const std::function<void(const ReadingNote&)>& add)>& all) {
-  const std::filesystem::path other = path.native() + ".new";
-  std::error_code failed;  // then the former ones stay, which are right too
-  std::filesystem::remove(other, failed);
-  {
-    ReadingNotes notes(other, of);
-    all([&](const ReadingNote& note) { notes.add(note); });
-    notes.write_waiting();
-    if (notes.has_failed_) return;
-  }
-  if (std::filesystem::exists(other, failed))
-    std::filesystem::rename(other, path, failed);
-  else
-    std::filesystem::remove(path, failed);  // there are none
-}
-
 void ReadingNotes::write_waiting() {
-  if (waiting_.empty()) return;
-  if (!file_) open();
-  has_failed_ = !file_ || write_all(file_.get(), waiting_) != 0;
+  if (file_ && write_all(file_.get(), waiting_) != 0) file_.reset();
   waiting_.clear();
   written_at_ = std::chrono::steady_clock::now();
 }

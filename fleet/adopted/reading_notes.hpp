@@ -23,34 +23,29 @@ struct ReadingNote {
 void read_notes(const std::filesystem::path& path, const std::string& of,
                 const std::function<void(const ReadingNote&)>& sink);
 
-// Appends to the notes of the same folder, and replaces those of another one. Without them, as on a full
-// drive, the next reading begins at the first file.
+// Notes of one reading. Without them, as on a full drive, the next reading begins at the first file.
 class ReadingNotes {
  public:
   // Smaller files are read as fast as their notes.
   static constexpr Bytes kSmallest = 64 * kKiB;
+  using Add = std::function<void(const ReadingNote&)>;
 
-  // Makes the file at `path` with its first note.
-  ReadingNotes(std::filesystem::path path, std::string of) : path_(std::move(path)), of_(std::move(of)) {}
+  // Replaces the file at `path`: of the former notes those stay that `kept` adds, else the notes of files
+  // that have changed would add up. A crash leaves the former ones, or these.
+  ReadingNotes(const std::filesystem::path& path, const std::string& of,
+               const std::function<void(const Add& add)>& kept);
   ~ReadingNotes();
   ReadingNotes(const ReadingNotes&) = delete;
   ReadingNotes& operator=(const ReadingNotes&) = delete;
 
   void add(const ReadingNote& note);  // any thread
-  // Has those alone that `all` adds. A crash leaves the former ones, or these.
-  static void replace(const std::filesystem::path& path, const std::string& of,
-                      const std::function<void(const std::function<void(const ReadingNote&)>& add)>& all);
 
  private:
-  const std::filesystem::path path_;
-  const std::string of_;
   std::mutex mutex_;  // for what follows
-  UniqueFd file_;
-  bool has_failed_ = false;
+  UniqueFd file_;     // none once it could not be written
   std::string waiting_;
   SteadyTime written_at_{};
 
-  void open();
   void write_waiting();
 };
 

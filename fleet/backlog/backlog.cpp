@@ -34,7 +34,7 @@ Backlog::Backlog(staging::ExchangeJob& job, const Layout& layout,
                  const std::vector<staging::Entry*>& entry_of)
     : layout_(layout),
       entry_of_(entry_of),
-      wanted_(job.context.viewer, layout, entry_of),
+      viewer_(job.context.viewer),
       left_(job.context, job.io,
             [&job](staging::Entry& entry) {
               return staging::work_for(job.context, entry, job.resumed, job.entries);

@@ -44,8 +44,10 @@ class Backlog {
 
   staging::LeftFiles& left() { return left_; }
 
-  bool has_readers() const { return wanted_.has_readers(); }
-  std::optional<WantedUnit> take_wanted() { return wanted_.take(); }
+  bool has_readers() const { return viewer_ != nullptr; }
+  std::optional<WantedUnit> take_wanted() {
+    return has_readers() ? take_wanted_unit(*viewer_, layout_, entry_of_) : std::nullopt;
+  }
   // Of a file that is not open. False if it is not exchanged, or `is_here`.
   bool bring_forward(const WantedUnit& wanted, bool is_here);
   bool take_pack(std::uint64_t unit);  // false if it is none that waits here
@@ -53,7 +55,7 @@ class Backlog {
  private:
   const Layout& layout_;
   const std::vector<staging::Entry*>& entry_of_;
-  WantedUnits wanted_;
+  staging::Viewer* viewer_;  // null: there is no live view
   staging::LeftFiles left_;
   std::size_t most_open_;                     // files, while readers wait for more
   std::vector<std::uint64_t> large_, packs_;  // files and units, the next one last

@@ -19,22 +19,8 @@ struct WantedUnit {
   std::uint64_t view_unit = 0;  // of the file, see staging::kViewUnit
 };
 
-class WantedUnits {
- public:
-  // `entry_of`: by the layout's file number. `viewer` may be null.
-  WantedUnits(staging::Viewer* viewer, const Layout& layout, const std::vector<staging::Entry*>& entry_of)
-      : viewer_(viewer), layout_(layout), entry_of_(entry_of) {}
-
-  bool has_readers() const { return viewer_ != nullptr; }
-  // The next one; none if no reader waits for another.
-  std::optional<WantedUnit> take();
-
- private:
-  staging::Viewer* viewer_;
-  const Layout& layout_;
-  const std::vector<staging::Entry*>& entry_of_;
-
-  std::optional<WantedUnit> unit_of(const staging::WantedOfFile& wanted) const;
-};
+// The next one; none if no reader waits for another. `entry_of`: by the layout's file number.
+std::optional<WantedUnit> take_wanted_unit(staging::Viewer& viewer, const Layout& layout,
+                                           const std::vector<staging::Entry*>& entry_of);
 
 }  // namespace spark::fleet

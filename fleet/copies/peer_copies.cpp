@@ -18,9 +18,7 @@ constexpr char kWithheld[] = "it has adopted a folder, and does not offer it now
 
 PeerAnswer ask(Peer& peer) {
   PeerAnswer answer{peer.name()};
-  PeerRequest request;
-  request.kind = PeerRequest::Kind::Datasets;
-  const auto text = peer.get_text(request, kMostList, kAsking);
+  const auto text = peer.get_text({.kind = PeerRequest::Kind::Datasets}, kMostList, kAsking);
   const auto object = text ? parse_json_object(*text) : text.take_error();
   const json::array* list = object ? get_array(*object, "datasets") : nullptr;
   if (list != nullptr) {

@@ -10,14 +10,6 @@ namespace {
 constexpr std::chrono::milliseconds kConnect{1000};
 constexpr std::size_t kPart = 1 << 20;
 
-// `buffered` contains the start of the body, received together with the head.
-Result<> read_body(Channel& channel, std::string& buffered, std::span<char> into) {
-  const std::size_t early = std::min(buffered.size(), into.size());
-  std::copy_n(buffered.begin(), early, into.begin());
-  buffered.erase(0, early);
-  return channel.read_all(into.subspan(early));
-}
-
 }  // namespace
 
 std::string Peer::endpoint() const {

@@ -40,64 +40,52 @@ Result<> write_entries(const std::filesystem::path& path, staging::Entries& entr
   return written;
 }
 
+void show_whole(std::uint64_t first, const staging::Entry& entry, Board& board) {
+  const std::uint64_t pieces = staging::piece_count(entry.size);
+  for (std::uint64_t piece = 0; piece < pieces; ++piece) {
+    board.set_digest(first + piece, entry.hash);
+    board.set_unit(first + piece, pieces == 1 ? UnitState::HasPiece : UnitState::HasFile);
+  }
+}
+
+void show_pieces(std::uint64_t first, const staging::KnownPieces& known, Board& board) {
+  for (std::uint64_t piece = 0; piece < known.size(); ++piece) {
+    if (!known[piece]) continue;
+    board.set_digest(first + piece, *known[piece]);
+    board.set_unit(first + piece, UnitState::HasPiece);
+  }
+}
+
+void show_packs(const Layout& layout, Board& board) {
+  for (std::uint64_t unit = layout.pieces(); unit < layout.units(); ++unit) {
+    const Pack& pack = layout.pack(unit);
+    bool is_whole = true;
+    for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i)
+      is_whole = is_whole && board.small_digest(i).has_value();
+    if (is_whole) board.set_unit(unit, UnitState::HasPiece);
+  }
+}
+
 // Shows peers the results of an earlier attempt or an earlier copy, before this run begins.
-class Earlier {
- public:
-  Earlier(const Files& files, const staging::ExchangeJob& job, Board& board)
-      : files_(files), job_(job), board_(board) {}
-
-  void show() {
-    const Layout& layout = files_.layout;
-    std::size_t index = 0;
-    std::uint64_t small = 0;
-    for (std::uint64_t file = 0; file < layout.files(); ++file) {
-      const staging::Entry& entry = *files_.entry_of[file];
-      while (&job_.entries[index] != &entry) ++index;
-      const bool is_there = job_.resumed.finished[index] || job_.resumed.unchanged[index];
-      if (Layout::is_packed(entry.size)) {
-        if (is_there) board_.set_small_digest(small, entry.hash);
-        ++small;
-      } else if (is_there) {
-        show_whole(file, entry);
-      } else if (const auto begun = job_.resumed.begun.find(index); begun != job_.resumed.begun.end()) {
-        show_pieces(layout.first_unit_of(file), begun->second);
-      }
-    }
-    show_packs();
-  }
-
- private:
-  const Files& files_;
-  const staging::ExchangeJob& job_;
-  Board& board_;
-
-  void show_whole(std::uint64_t file, const staging::Entry& entry) {
-    const std::uint64_t pieces = staging::piece_count(entry.size);
-    const std::uint64_t first = files_.layout.first_unit_of(file);
-    for (std::uint64_t piece = 0; piece < pieces; ++piece) {
-      board_.set_digest(first + piece, entry.hash);
-      board_.set_unit(first + piece, pieces == 1 ? UnitState::HasPiece : UnitState::HasFile);
+void show_earlier(const Files& files, const staging::ExchangeJob& job, Board& board) {
+  const Layout& layout = files.layout;
+  std::size_t index = 0;
+  std::uint64_t small = 0;
+  for (std::uint64_t file = 0; file < layout.files(); ++file) {
+    const staging::Entry& entry = *files.entry_of[file];
+    while (&job.entries[index] != &entry) ++index;
+    const bool is_there = job.resumed.finished[index] || job.resumed.unchanged[index];
+    if (Layout::is_packed(entry.size)) {
+      if (is_there) board.set_small_digest(small, entry.hash);
+      ++small;
+    } else if (is_there) {
+      show_whole(layout.first_unit_of(file), entry, board);
+    } else if (const auto begun = job.resumed.begun.find(index); begun != job.resumed.begun.end()) {
+      show_pieces(layout.first_unit_of(file), begun->second, board);
     }
   }
-
-  void show_pieces(std::uint64_t first, const staging::KnownPieces& known) {
-    for (std::uint64_t piece = 0; piece < known.size(); ++piece) {
-      if (!known[piece]) continue;
-      board_.set_digest(first + piece, *known[piece]);
-      board_.set_unit(first + piece, UnitState::HasPiece);
-    }
-  }
-
-  void show_packs() {
-    for (std::uint64_t unit = files_.layout.pieces(); unit < files_.layout.units(); ++unit) {
-      const Pack& pack = files_.layout.pack(unit);
-      bool is_whole = true;
-      for (std::uint64_t i = pack.first; i < pack.first + pack.count; ++i)
-        is_whole = is_whole && board_.small_digest(i).has_value();
-      if (is_whole) board_.set_unit(unit, UnitState::HasPiece);
-    }
-  }
-};
+  show_packs(layout, board);
+}
 
 // Before the content of a large file's copy is discarded.
 void withdraw(std::string_view path, const Files& files, Board& board) {
@@ -155,7 +143,7 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
   for (const staging::Entry* entry : files.entry_of)
     if (is_of_content(origin_.source)) known.push_back(entry->hash);
   presence_ = std::make_unique<Presence>(std::move(*board));
-  Earlier(files, job, presence_->board()).show();
+  show_earlier(files, job, presence_->board());
   // Also for files that the caller copies later.
   job.context.discards = [this, all](const staging::Entry& entry) {
     withdraw(entry.path.view(), *all, presence_->board());

@@ -82,10 +82,7 @@ Result<> ExchangeRun::go() {
 
 void ExchangeRun::watch(std::size_t index) {
   Peer& peer = *exchange_.peers[index];
-  PeerRequest request;
-  request.kind = PeerRequest::Kind::Set;
-  request.set = exchange_.set;
-  request.from = exchange_.self;
+  const PeerRequest request{PeerRequest::Kind::Set, exchange_.set, 0, exchange_.self};
   const auto every = look_every(exchange_.peers.size());
   auto asked_at = std::chrono::steady_clock::now();  // for the first time since the last answer
   for (bool is_first = true; !watches_.has_ended(); is_first = false) {

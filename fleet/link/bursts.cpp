@@ -1,6 +1,10 @@
 #include "fleet/link/bursts.hpp"
 
 #include <algorithm>
+#include <memory>
+
+#include "base/no_sigpipe.hpp"
+#include "base/threads.hpp"
 
 namespace spark::fleet {
 namespace {
@@ -10,8 +14,48 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr int kRampPart = 5;                       // of a burst: until TCP has found its rate
 constexpr std::chrono::milliseconds kShortest{5};  // of the time that tells a rate
+// A request is as large as moves in this time, so that a burst ends soon after its time at any rate.
+constexpr std::chrono::milliseconds kShort{10}, kLong{50};
+constexpr Bytes kSmallestBlock = 4 * kKiB;
 
 }  // namespace
+
+Result<> Bursts::run(std::vector<Share>& shares) {
+  const auto part = [&](std::size_t number) {
+    if (number == 0) return conduct();
+    use(connections_[number - 1], shares[number - 1]);
+  };
+  const auto ran = run_in_threads(connections_.size() + 1, part, [this] { end(); });
+  return ran ? Result<>() : fail(ran.error());
+}
+
+void Bursts::use(LinkConnection& connection, Share& share) {
+  share.has_run = true;
+  const NoSigpipe guard;
+  const Load before = current_load();
+  Bytes block = kSmallestBlock;
+  for (unsigned seen = 0; !share.error && join(seen);) {
+    const std::unique_ptr<Bursts, void (*)(Bursts*)> joined(this, [](Bursts* all) { all->leave(); });
+    while (!share.error && book(block))
+      if (auto moved = transfer(connection, block); !moved) share.error = moved.error();
+  }
+  share.busy = growth(before, current_load()).thread;
+}
+
+// One request. Sets the size of the next one.
+Result<> Bursts::transfer(LinkConnection& connection, Bytes& block) {
+  const SteadyTime begun = steady_clock::now();
+  if (way_ == Way::To) {
+    throttle_.wait(block, [this] { return !is_open_; });
+    if (!is_open_) return {};
+  }
+  if (auto moved = way_ == Way::From ? connection.receive(block) : connection.send(block); !moved)
+    return moved;
+  const auto took = steady_clock::now() - begun;
+  if (took < kShort) block = std::min(block * 2, kMostLinkBytes);
+  if (took > kLong) block = std::max(block / 2, kSmallestBlock);
+  return {};
+}
 
 void Bursts::conduct() {
   const SteadyTime begun = steady_clock::now();

@@ -1,13 +1,14 @@
-// The bursts of one measurement: when its connections move bytes, and what moved meanwhile.
+// The bursts of one measurement: its connections move bytes, each in a thread, and their sums are taken.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <span>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "fleet/link/measure.hpp"
+#include "staging/files/io/throttle.hpp"
 
 namespace spark::fleet {
 
@@ -21,30 +22,45 @@ struct Moved {
   Load own_load, peer_load;                // without the time of threads
 };
 
+// What one connection did.
+struct Share {
+  bool has_run = false;
+  std::chrono::nanoseconds busy{}, peer_before{};
+  std::optional<Error> error;
+};
+
 class Bursts {
  public:
   // `control`: one more connection, which describes the peer's end; null: none.
-  Bursts(Way way, const MeasureLimits& limits, std::span<LinkConnection> connections, LinkConnection* control)
-      : way_(way), limits_(limits), connections_(connections), control_(control) {}
+  Bursts(Way way, const MeasureLimits& limits, std::vector<LinkConnection>& connections,
+         LinkConnection* control)
+      : way_(way),
+        limits_(limits),
+        throttle_(way == Way::To ? limits.rate : 0),
+        connections_(connections),
+        control_(control) {}
 
-  // One thread: opens and closes the bursts, and returns after the last one.
-  void conduct();
-  // Of one thread for each connection. Waits for a burst after `seen`, 0 at first; false: there is none.
-  bool join(unsigned& seen);
-  void leave();
-  // Whether `bytes` more may be moved in this burst: then they are booked.
-  bool book(Bytes bytes);
-  bool is_open() const { return is_open_; }
-  // No burst follows, and nobody waits.
-  void end();
-
-  const Moved& moved() const { return moved_; }  // after conduct()
+  // `shares`: one for each connection.
+  Result<> run(std::vector<Share>& shares);
+  const Moved& moved() const { return moved_; }  // after run()
 
  private:
   struct Ends {
     LinkEnd own, peer;
   };
+  // One thread: opens and closes the bursts, and returns after the last one.
+  void conduct();
   void one();
+  // One thread for each connection.
+  void use(LinkConnection& connection, Share& share);
+  Result<> transfer(LinkConnection& connection, Bytes& block);
+  // Waits for a burst after `seen`, 0 at first; false: there is none.
+  bool join(unsigned& seen);
+  void leave();
+  // Whether `bytes` more may be moved in this burst: then they are booked.
+  bool book(Bytes bytes);
+  // No burst follows, and nobody waits.
+  void end();
   Ends look();
   void add(const Ends& before, const Ends& after);
   Bytes moved_by_all() const;
@@ -54,7 +70,8 @@ class Bursts {
   static constexpr Bytes kBursts = 4;  // that share the bytes
   const Way way_;
   const MeasureLimits limits_;
-  const std::span<LinkConnection> connections_;
+  staging::Throttle throttle_;
+  std::vector<LinkConnection>& connections_;
   LinkConnection* control_;
   std::mutex mutex_;
   std::condition_variable changed_;

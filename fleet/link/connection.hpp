@@ -37,7 +37,7 @@ class LinkConnection {
 
   std::unique_ptr<Channel> channel_;
   std::chrono::milliseconds silence_;
-  std::string buffered_, part_;
+  std::string buffered_;
 };
 
 }  // namespace spark::fleet

@@ -4,85 +4,12 @@
 #include <vector>
 
 #include "base/no_sigpipe.hpp"
-#include "base/threads.hpp"
 #include "fleet/link/bursts.hpp"
-#include "staging/files/io/throttle.hpp"
 
 namespace spark::fleet {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds kConnect{2000};
-// A request is as large as moves in this time, so that a burst ends soon after its time at any rate.
-constexpr std::chrono::milliseconds kShort{10}, kLong{50};
-constexpr Bytes kSmallestBlock = 4 * kKiB;
-
-// What one connection did.
-struct Share {
-  bool has_run = false;
-  std::chrono::nanoseconds busy{}, peer_before{};
-  std::optional<Error> error;
-};
-
-class Measurement {
- public:
-  Measurement(Way way, const MeasureLimits& limits, std::vector<LinkConnection>& connections,
-              LinkConnection* control)
-      : way_(way),
-        throttle_(way == Way::To ? limits.rate : 0),
-        connections_(connections),
-        bursts_(way, limits, connections, control) {}
-
-  Result<> run(std::vector<Share>& shares) {
-    const auto ran = run_in_threads(
-        connections_.size() + 1,
-        [&](std::size_t i) {
-          if (i == 0) return bursts_.conduct();
-          use(connections_[i - 1], shares[i - 1]);
-        },
-        [&] { bursts_.end(); });
-    return ran ? Result<>() : fail(ran.error());
-  }
-  const Moved& moved() const { return bursts_.moved(); }
-
- private:
-  const Way way_;
-  staging::Throttle throttle_;
-  std::vector<LinkConnection>& connections_;
-  Bursts bursts_;
-
-  void use(LinkConnection& connection, Share& share) {
-    share.has_run = true;
-    const NoSigpipe guard;
-    const Load before = current_load();
-    Bytes block = kSmallestBlock;
-    for (unsigned seen = 0; !share.error && bursts_.join(seen);) {
-      const std::unique_ptr<Bursts, void (*)(Bursts*)> joined(&bursts_, [](Bursts* all) { all->leave(); });
-      while (bursts_.book(block))
-        if (auto moved = one(connection, block); !moved) {
-          share.error = moved.error();
-          break;
-        }
-    }
-    share.busy = growth(before, current_load()).thread;
-  }
-
-  // Sets the size of the next one.
-  Result<> one(LinkConnection& connection, Bytes& block) {
-    const SteadyTime begun = steady_clock::now();
-    if (way_ == Way::To) {
-      throttle_.wait(block, [&] { return !bursts_.is_open(); });
-      if (!bursts_.is_open()) return {};
-    }
-    if (auto moved = way_ == Way::From ? connection.receive(block) : connection.send(block); !moved)
-      return moved;
-    const auto took = steady_clock::now() - begun;
-    if (took < kShort) block = std::min(block * 2, kMostLinkBytes);
-    if (took > kLong) block = std::max(block / 2, kSmallestBlock);
-    return {};
-  }
-};
 
 void add_moved(const Moved& moved, WayRate& rate) {
   const auto per_second = [](Bytes bytes, std::chrono::nanoseconds time) {
@@ -127,12 +54,12 @@ WayRate measure(const std::shared_ptr<Security>& security, const Endpoint& peer,
   if (connections.empty()) return rate;
   rate.error.reset();
   auto control = LinkConnection::open(security, peer, kConnect, limits.silence);
-  Measurement measurement(way, limits, connections, control ? &*control : nullptr);
-  if (auto ran = measurement.run(shares); !ran) {
+  Bursts bursts(way, limits, connections, control ? &*control : nullptr);
+  if (auto ran = bursts.run(shares); !ran) {
     rate.error = ran.error();
     return rate;
   }
-  const Moved& moved = measurement.moved();
+  const Moved& moved = bursts.moved();
   double good = 0;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     Share& share = shares[i];

@@ -10,13 +10,23 @@ namespace {
 
 constexpr std::string_view kStart = "/fleet/v1/";
 
-struct WalkPart {
+// The path of each kind. A word in capitals stands for a field of the request.
+struct Form {
   PeerRequest::Kind kind;
-  std::string_view name;
+  std::string_view path;
 };
-constexpr WalkPart kWalkParts[] = {{PeerRequest::Kind::WalkEntries, "entries"},
-                                   {PeerRequest::Kind::WalkNotes, "notes"},
-                                   {PeerRequest::Kind::WalkFolders, "folders"}};
+constexpr Form kForms[] = {{PeerRequest::Kind::Node, "node"},
+                           {PeerRequest::Kind::Datasets, "datasets"},
+                           {PeerRequest::Kind::Set, "sets/ID"},
+                           {PeerRequest::Kind::Unit, "sets/ID/units/N"},
+                           {PeerRequest::Kind::Walk, "walks/ID"},
+                           {PeerRequest::Kind::WalkEntries, "walks/ID/entries"},
+                           {PeerRequest::Kind::WalkNotes, "walks/ID/notes"},
+                           {PeerRequest::Kind::WalkFolders, "walks/ID/folders"},
+                           {PeerRequest::Kind::CopyEntries, "copies/HASH/entries"},
+                           {PeerRequest::Kind::Link, "link"},
+                           {PeerRequest::Kind::LinkSend, "link/send/BYTES"},
+                           {PeerRequest::Kind::LinkTake, "link/take/BYTES"}};
 
 bool read_query(std::string_view query, PeerRequest& request) {
   constexpr std::string_view kFrom = "from=";
@@ -25,27 +35,25 @@ bool read_query(std::string_view query, PeerRequest& request) {
   return request.from != 0;
 }
 
-// "link", "link/send/BYTES", "link/take/BYTES"
-std::optional<PeerRequest> parse_link(const std::vector<std::string>& parts) {
-  PeerRequest request;
-  request.kind = PeerRequest::Kind::Link;
-  if (parts.size() == 1) return request;
-  const bool is_send = parts[1] == "send";
-  const auto bytes = parts.size() == 3 ? parse_number<std::uint64_t>(parts[2]) : std::nullopt;
-  if (!bytes || *bytes == 0 || *bytes > kMostLinkBytes || (!is_send && parts[1] != "take"))
-    return std::nullopt;
-  request.kind = is_send ? PeerRequest::Kind::LinkSend : PeerRequest::Kind::LinkTake;
-  request.bytes = *bytes;
-  return request;
+// False: it is not what `word` of a form stands for.
+bool read_part(std::string_view word, const std::string& part, PeerRequest& request) {
+  if (word == "ID" || word == "HASH") {
+    request.set = part;
+    return word == "ID" ? is_set_id(part) : is_content_hash(part);
+  }
+  if (word != "N" && word != "BYTES") return part == word;
+  const auto number = parse_number<std::uint64_t>(part);
+  (word == "N" ? request.unit : request.bytes) = number.value_or(0);
+  return number && (word == "N" || (*number > 0 && *number <= kMostLinkBytes));
 }
 
-// "copies/HASH/entries"
-std::optional<PeerRequest> parse_copy(const std::vector<std::string>& parts) {
-  if (parts.size() != 3 || !is_content_hash(parts[1]) || parts[2] != "entries") return std::nullopt;
+std::optional<PeerRequest> read_as(const Form& form, const std::vector<std::string>& parts) {
+  const auto words = split(form.path, '/');
   PeerRequest request;
-  request.kind = PeerRequest::Kind::CopyEntries;
-  request.set = parts[1];
-  return request;
+  request.kind = form.kind;
+  bool fits = words.size() == parts.size();
+  for (std::size_t i = 0; fits && i < parts.size(); ++i) fits = read_part(words[i], parts[i], request);
+  return fits ? std::optional(std::move(request)) : std::nullopt;
 }
 
 }  // namespace
@@ -53,54 +61,28 @@ std::optional<PeerRequest> parse_copy(const std::vector<std::string>& parts) {
 std::optional<PeerRequest> parse_target(std::string_view target) {
   if (!target.starts_with(kStart)) return std::nullopt;
   target.remove_prefix(kStart.size());
-  PeerRequest request;
   const std::size_t question = target.find('?');
-  if (question != std::string_view::npos && !read_query(target.substr(question + 1), request))
-    return std::nullopt;
   const auto parts = split(target.substr(0, question), '/');
-  const bool is_single = parts.size() == 1 && question == std::string_view::npos;
-  if (is_single && parts[0] == "node") return request;
-  if (is_single && parts[0] == "datasets") {
-    request.kind = PeerRequest::Kind::Datasets;
-    return request;
+  for (const Form& form : kForms) {
+    auto request = read_as(form, parts);
+    if (!request) continue;
+    if (question == std::string_view::npos) return request;
+    const bool has_query = form.kind == PeerRequest::Kind::Set || form.kind == PeerRequest::Kind::Walk;
+    return has_query && read_query(target.substr(question + 1), *request) ? request : std::nullopt;
   }
-  if (parts[0] == "link" && question == std::string_view::npos) return parse_link(parts);
-  if (parts[0] == "copies" && question == std::string_view::npos) return parse_copy(parts);
-  const bool is_walk = parts[0] == "walks";
-  if (parts.size() < 2 || (parts[0] != "sets" && !is_walk) || !is_set_id(parts[1])) return std::nullopt;
-  request.set = parts[1];
-  request.kind = is_walk ? PeerRequest::Kind::Walk : PeerRequest::Kind::Set;
-  if (parts.size() == 2) return request;
-  if (is_walk) {
-    const auto part = std::ranges::find(kWalkParts, parts[2], &WalkPart::name);
-    if (parts.size() != 3 || request.from != 0 || part == std::end(kWalkParts)) return std::nullopt;
-    request.kind = part->kind;
-    return request;
-  }
-  const auto unit =
-      parts.size() == 4 && parts[2] == "units" ? parse_number<std::uint64_t>(parts[3]) : std::nullopt;
-  if (!unit || request.from != 0) return std::nullopt;
-  request.kind = PeerRequest::Kind::Unit;
-  request.unit = *unit;
-  return request;
+  return std::nullopt;
 }
 
 std::string to_target(const PeerRequest& request) {
-  std::string target(kStart);
-  if (request.kind == PeerRequest::Kind::Node) return target + "node";
-  if (request.kind == PeerRequest::Kind::Datasets) return target + "datasets";
-  if (request.kind == PeerRequest::Kind::Link) return target + "link";
-  if (request.kind == PeerRequest::Kind::CopyEntries) return target + "copies/" + request.set + "/entries";
-  if (request.bytes != 0)
-    return target + (request.kind == PeerRequest::Kind::LinkSend ? "link/send/" : "link/take/") +
-           std::to_string(request.bytes);
-  const bool is_set = request.kind == PeerRequest::Kind::Set || request.kind == PeerRequest::Kind::Unit;
-  target += (is_set ? "sets/" : "walks/") + request.set;
-  for (const WalkPart& part : kWalkParts)
-    if (part.kind == request.kind) target += "/" + std::string(part.name);
-  if (request.kind == PeerRequest::Kind::Unit) target += "/units/" + std::to_string(request.unit);
-  if (request.from != 0) target += "?from=" + node_text(request.from);
-  return target;
+  const Form& form = *std::ranges::find(kForms, request.kind, &Form::kind);
+  std::vector<std::string> parts;
+  for (const std::string& word : split(form.path, '/'))
+    parts.push_back(word == "ID" || word == "HASH" ? request.set
+                    : word == "N"                  ? std::to_string(request.unit)
+                    : word == "BYTES"              ? std::to_string(request.bytes)
+                                                   : word);
+  const std::string query = request.from == 0 ? "" : "?from=" + node_text(request.from);
+  return std::string(kStart) + join(parts, "/") + query;
 }
 
 std::string node_text(NodeId node) {

@@ -41,7 +41,7 @@ struct PeerRequest {
     LinkTake
   };
   Kind kind = Kind::Node;
-  std::string set;         // for sets and walks; for CopyEntries the hash
+  std::string set{};       // for sets and walks; for CopyEntries the hash
   std::uint64_t unit = 0;  // for Unit
   NodeId from = 0;         // for Set and Walk: a host that stages it; 0: the caller only inspects
   Bytes bytes = 0;         // for LinkSend and LinkTake: 1 to kMostLinkBytes

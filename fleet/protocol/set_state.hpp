@@ -25,11 +25,11 @@ struct SetState {
   // Never: its volume is away.
   enum class Reads : std::uint8_t { Normally, Slowly, Never };
   Kind kind = Kind::None;
-  NodeId node = 0;                // the answering host
-  std::vector<UnitState> units;   // only for Staging: one for each unit
-  std::uint64_t unit_count = 0;   // for Staging and Published
-  std::string hash;               // for Published: hash of the copy; empty: not known yet
-  Reads reads = Reads::Normally;  // for Staging: how it reads the source
+  NodeId node = 0;                 // the answering host
+  std::vector<UnitState> units{};  // only for Staging: one for each unit
+  std::uint64_t unit_count = 0;    // for Staging and Published
+  std::string hash{};              // for Published: hash of the copy; empty: not known yet
+  Reads reads = Reads::Normally;   // for Staging: how it reads the source
   bool operator==(const SetState&) const = default;
 };
 

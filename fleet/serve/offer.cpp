@@ -96,11 +96,7 @@ class PublishedOffer final : public Offer {
         hash_(std::move(hash)) {}
 
   SetState state() const override {
-    SetState state;
-    state.kind = SetState::Kind::Published;
-    state.unit_count = reader_.layout().units();
-    state.hash = hash_;
-    return state;
+    return {.kind = SetState::Kind::Published, .unit_count = reader_.layout().units(), .hash = hash_};
   }
 
   Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
@@ -165,15 +161,10 @@ class AdoptedOffer final : public Offer {
 }  // namespace
 
 SetState state_of(const Board& board) {
-  SetState state;
-  state.unit_count = board.size().units;
-  if (board.is_done()) {
-    state.kind = SetState::Kind::Published;
-    return state;
-  }
+  const std::uint64_t units = board.size().units;
+  if (board.is_done()) return {.kind = SetState::Kind::Published, .unit_count = units};
   if (!board.is_alive()) return {};
-  state.kind = SetState::Kind::Staging;
-  state.reads = board.reads();
+  SetState state{.kind = SetState::Kind::Staging, .unit_count = units, .reads = board.reads()};
   state.units.reserve(state.unit_count);
   for (std::uint64_t unit = 0; unit < state.unit_count; ++unit) state.units.push_back(board.unit(unit));
   return state;

@@ -40,12 +40,8 @@ SetState LocalOffers::state(const std::string& set, NodeId from) {
     published_.look();  // it may have just been published
     copy = here();
   }
-  SetState state;
-  if (!copy) return state;
-  state.kind = SetState::Kind::Published;
-  state.unit_count = copy->units;
-  state.hash = copy->row.hash;
-  return state;
+  if (!copy) return {};
+  return {.kind = SetState::Kind::Published, .unit_count = copy->units, .hash = copy->row.hash};
 }
 
 Result<std::shared_ptr<Offer>> LocalOffers::published(const std::string& set) const {

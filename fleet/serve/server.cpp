@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "fleet/link/end.hpp"
 #include "fleet/protocol/set_id.hpp"
@@ -23,7 +24,7 @@ constexpr Bytes kLargestPart = 256 * 1024, kSmallestPart = 4 * 1024, kPartsPerSe
 constexpr std::size_t kMostGreetings = 32;  // of one address; a peer opens a dozen connections at once
 constexpr std::chrono::milliseconds kIdle{60'000};  // without a whole request on a connection
 constexpr std::chrono::milliseconds kTick{200};
-constexpr std::size_t kReadAtOnce = 256 * 1024;  // of bytes that measure a link
+constexpr AnswerHead kMissing{.status = 404};
 
 bool is_about_link(const PeerRequest& request) {
   return request.kind >= PeerRequest::Kind::Link;
@@ -37,7 +38,7 @@ Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayA
       may_ask_(std::move(may_ask)),
       published_(settings_.cache, settings_.state_dir, settings_.folders, settings_.adopted),
       walks_(settings_.boards, published_),
-      greetings_(kMostGreetings),
+      greetings_(std::numeric_limits<std::size_t>::max(), kMostGreetings),
       local_offers_(settings_.boards, published_),
       throttle_(settings_.upload),
       buffers_(kMostBuffers, [] { return std::make_unique<staging::IoBuffer>(kUnitBuffer); }) {}
@@ -82,9 +83,15 @@ std::unique_ptr<Channel> Server::greet(UniqueFd socket, const std::string& addre
     return nullptr;
   };
   if (!may_ask_(address)) return refuse(Refusal::Unlisted);
-  const Greetings::Place place(greetings_, address);
-  if (!place) return refuse(Refusal::Share);
-  auto channel = Channel::accept(security_, std::move(socket), settings_.greeting);
+  {
+    const std::scoped_lock lock(greeting_);
+    if (!greetings_.enter(address)) return refuse(Refusal::Share);
+  }
+  auto channel = no_throw([&] { return Channel::accept(security_, std::move(socket), settings_.greeting); });
+  {
+    const std::scoped_lock lock(greeting_);
+    greetings_.leave(address);
+  }
   if (channel) return std::move(*channel);
   // A client that sends nothing is no host of a fleet.
   return channel.error().kind == Errc::Denied ? refuse(Refusal::Key) : nullptr;
@@ -100,9 +107,7 @@ void Server::serve(UniqueFd socket) {
     const auto head = read_request(*channel, buffered);
     if (!head || !*head) return;
     const auto request = (*head)->is_get ? parse_target((*head)->target) : std::nullopt;
-    AnswerHead none;
-    none.status = 404;
-    const auto answered = !request                  ? send(*channel, none, "")
+    const auto answered = !request                  ? send(*channel, kMissing, "")
                           : is_about_link(*request) ? answer_link(*channel, *request, buffered)
                                                     : answer(*channel, client, *request);
     if (!answered) return;
@@ -123,8 +128,6 @@ Result<> Server::send(Channel& channel, const AnswerHead& head, std::string_view
 }
 
 Result<> Server::answer(Channel& channel, const std::string& client, const PeerRequest& request) {
-  AnswerHead missing;
-  missing.status = 404;
   SetState state;
   switch (request.kind) {
     case PeerRequest::Kind::Node:
@@ -147,7 +150,7 @@ Result<> Server::answer(Channel& channel, const std::string& client, const PeerR
     case PeerRequest::Kind::WalkFolders: {
       const bool is_notes = request.kind == PeerRequest::Kind::WalkNotes;
       const auto text = is_notes ? walks_.notes(request.set) : walks_.folders(request.set);
-      return text ? send(channel, {}, *text) : send(channel, missing, "");
+      return text ? send(channel, {}, *text) : send(channel, kMissing, "");
     }
     case PeerRequest::Kind::Walk:
       state = walks_.state(request.set, request.from);
@@ -158,7 +161,7 @@ Result<> Server::answer(Channel& channel, const std::string& client, const PeerR
       state = offers_.state(request.set, request.from);
       break;
     default:
-      return send(channel, missing, "");  // see answer_link()
+      return send(channel, kMissing, "");  // see answer_link()
   }
   state.node = settings_.node;
   return send(channel, {}, to_text(state));
@@ -170,44 +173,29 @@ Result<> Server::answer_link(Channel& channel, const PeerRequest& request, std::
     const LinkEnd end = end_at(channel.local_address(), is_limited() ? settings_.upload : 0);
     return send(channel, {}, json::serialize(to_json(end)));
   }
-  if (request.kind == PeerRequest::Kind::LinkSend) {
-    AnswerHead head;
-    head.length = request.bytes;
-    return send_body(channel, head, std::string_view(noise).substr(0, request.bytes));
-  }
+  if (request.kind == PeerRequest::Kind::LinkSend)
+    return send_body(channel, {.length = request.bytes}, std::string_view(noise).substr(0, request.bytes));
   limit_sending(channel, std::chrono::steady_clock::now());
-  Bytes left = request.bytes - std::min<Bytes>(request.bytes, buffered.size());
-  buffered.erase(0, request.bytes - left);
-  for (std::string part(kReadAtOnce, '\0'); left > 0;) {
-    const auto read = channel.read_some(std::span(part).first(std::min<Bytes>(left, part.size())));
-    if (!read) return read.take_error();
-    if (*read == 0) return fail(Errc::Unavailable, "the peer closed the connection");
-    left -= *read;
-  }
+  if (auto taken = skip_body(channel, buffered, request.bytes); !taken) return taken;
   return send(channel, {}, "");
 }
 
 Result<> Server::send_unit(Channel& channel, const std::string& client, const PeerRequest& request) {
   const auto offer = offers_.find(request.set, std::chrono::steady_clock::now());
-  AnswerHead head;
-  head.status = 404;
-  if (!offer) return send(channel, head, "");
+  if (!offer) return send(channel, kMissing, "");
   const auto buffer = buffers_.take(client);
   const auto body = offer->read(request.unit, *buffer);
-  if (body) {
-    head.status = 200;
-    head.length = body->bytes.size();
-    head.piece = body->piece;
-    head.file = body->file;
-    head.is_plain = body->is_plain;
-    auto sent =
-        send_body(channel, head, {reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size()});
-    if (sent) counts_.sent(client, body->bytes.size());
-    if (!sent) counts_.failed(client);
-    return sent;
+  if (!body) {
+    if (body.error().kind != Errc::NotFound) counts_.failed(client);
+    return send(channel, kMissing, "");
   }
-  if (body.error().kind != Errc::NotFound) counts_.failed(client);
-  return send(channel, head, "");
+  const std::string_view bytes(reinterpret_cast<const char*>(body->bytes.data()), body->bytes.size());
+  auto sent = send_body(
+      channel, {.length = bytes.size(), .piece = body->piece, .file = body->file, .is_plain = body->is_plain},
+      bytes);
+  if (sent) counts_.sent(client, bytes.size());
+  if (!sent) counts_.failed(client);
+  return sent;
 }
 
 // In parts if there is a limit, so that the peer sees progress whatever the limit is.
@@ -235,12 +223,8 @@ Result<> Server::send_file(Channel& channel, const std::string& client,
                            const std::optional<std::filesystem::path>& path) {
   UniqueFd file(path ? ::open(path->c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1);
   struct stat info {};
-  AnswerHead head;
-  if (!file || ::fstat(file.get(), &info) != 0) {
-    head.status = 404;
-    return send(channel, head, "");
-  }
-  head.length = static_cast<Bytes>(info.st_size);
+  if (!file || ::fstat(file.get(), &info) != 0) return send(channel, kMissing, "");
+  const AnswerHead head{.length = static_cast<Bytes>(info.st_size)};
   const staging::IoMode mode = staging::make_direct(file.get());
   limit_sending(channel, std::chrono::steady_clock::now());
   Result<> sent = channel.write_all(to_text(head));

@@ -6,15 +6,16 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/shares.hpp"
 #include "base/threads.hpp"
 #include "fleet/protocol/request.hpp"
 #include "fleet/serve/buffer_pool.hpp"
-#include "fleet/serve/greetings.hpp"
 #include "fleet/serve/offers.hpp"
 #include "fleet/serve/published.hpp"
 #include "fleet/serve/served_counts.hpp"
@@ -62,7 +63,10 @@ class Server {
   MayAsk may_ask_;
   PublishedCopies published_;
   Walks walks_;
-  Greetings greetings_;
+  // Connections that have not shown yet that they have the fleet's key: a program without it takes places
+  // from its own host's peer at most.
+  std::mutex greeting_;  // guards greetings_
+  Shares<std::string> greetings_;
   LocalOffers local_offers_;
   Offers offers_{local_offers_};
   ServedCounts counts_;

@@ -22,19 +22,15 @@ std::optional<PublishedCopies::Copy> Walks::copy(const std::string& walk) {
 }
 
 SetState Walks::state(const std::string& walk, NodeId from) {
-  SetState state;
-  state.unit_count = 1;
   if (const auto walker = board(walk)) {
     if (from != 0) walker->note_member(from);  // before reading its state, as for units
-    state.kind = SetState::Kind::Staging;
-    state.reads = walker->reads();
-    state.units = {walker->unit(0)};
-  } else if (copy(walk)) {
-    state.kind = SetState::Kind::Published;
-  } else {
-    return {};
+    return {.kind = SetState::Kind::Staging,
+            .units = {walker->unit(0)},
+            .unit_count = 1,
+            .reads = walker->reads()};
   }
-  return state;
+  if (!copy(walk)) return {};
+  return {.kind = SetState::Kind::Published, .unit_count = 1};
 }
 
 std::optional<std::filesystem::path> Walks::entries(const std::string& walk) {

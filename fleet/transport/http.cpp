@@ -1,5 +1,6 @@
 #include "fleet/transport/http.hpp"
 
+#include <algorithm>
 #include <array>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -104,6 +105,26 @@ Result<AnswerHead> read_answer(Channel& channel, std::string& buffered) {
   if (!head) return head.take_error();
   if (!*head) return fail(Errc::Unavailable, "the other host closed the connection");
   return **head;
+}
+
+Result<> read_body(Channel& channel, std::string& buffered, std::span<char> into) {
+  const std::size_t early = std::min(buffered.size(), into.size());
+  std::copy_n(buffered.begin(), early, into.begin());
+  buffered.erase(0, early);
+  return channel.read_all(into.subspan(early));
+}
+
+Result<> skip_body(Channel& channel, std::string& buffered, Bytes bytes) {
+  Bytes left = bytes - std::min<Bytes>(bytes, buffered.size());
+  buffered.erase(0, bytes - left);
+  std::array<char, kReadAtOnce> part{};
+  while (left > 0) {
+    const auto read = channel.read_some(std::span(part).first(std::min<Bytes>(left, part.size())));
+    if (!read) return read.take_error();
+    if (*read == 0) return fail(Errc::Unavailable, "the peer closed the connection");
+    left -= *read;
+  }
+  return {};
 }
 
 }  // namespace spark::fleet

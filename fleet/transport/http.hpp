@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/result.hpp"
@@ -19,10 +20,10 @@ struct RequestHead {
 
 struct AnswerHead {
   unsigned status = 200;
-  Bytes length = 0;  // length of the body
-  std::optional<staging::Digest> piece,
-      file;               // digests of the piece in the body, and of the file that it belongs to
-  bool is_plain = false;  // the file is known to have neither attributes nor ACLs
+  Bytes length = 0;                        // length of the body
+  std::optional<staging::Digest> piece{};  // of the piece in the body
+  std::optional<staging::Digest> file{};   // of the file that it belongs to
+  bool is_plain = false;                   // the file is known to have neither attributes nor ACLs
 };
 
 std::string to_text(const AnswerHead& head);
@@ -32,6 +33,10 @@ std::string request_text(const std::string& target);
 // closed.
 Result<std::optional<RequestHead>> read_request(Channel& channel, std::string& buffered);
 Result<AnswerHead> read_answer(Channel& channel, std::string& buffered);
+// The body, or its next part, that fills `into`.
+Result<> read_body(Channel& channel, std::string& buffered, std::span<char> into);
+// Drops so many bytes of the body.
+Result<> skip_body(Channel& channel, std::string& buffered, Bytes bytes);
 
 // The same for a text. Invalid if it is not a head; no value if it is incomplete.
 Result<std::optional<RequestHead>> parse_request(std::string& buffered);

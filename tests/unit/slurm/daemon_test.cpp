@@ -21,7 +21,7 @@ constexpr char kUnknown[] =
 class DaemonTest : public testing::Test {
  protected:
   int check(FakeDaemon& fake, const char* names) {
-    const Daemon daemon{fake.path(), "n1"};
+    const Daemon daemon = daemon_at(fake.path());
     NameList list{};
     EXPECT_EQ(parse_names("stage", names, &list, &failure_), 0);
     const int result = check_names(&daemon, &list, &wait_, &failure_);
@@ -43,7 +43,7 @@ TEST_F(DaemonTest, ADaemonThatRestartsIsWaitedForIfItIsExpected) {
   const std::filesystem::path link = std::filesystem::path(testing::TempDir()) / "spark-restarting.sock";
   std::filesystem::remove(link);
   const std::string socket = link;
-  const Daemon daemon{socket.c_str(), "n1"};
+  const Daemon daemon = daemon_at(socket.c_str());
   const Wait soon = wait_for_ms(5000, -1);
   EXPECT_EQ(read_config(&daemon, &soon, &failure_), nullptr);
   FakeDaemon fake({answer(200, kConfig)});
@@ -74,7 +74,7 @@ TEST_F(DaemonTest, AUserWithoutAccessToTheDaemonIsNotRefused) {
 }
 
 TEST_F(DaemonTest, AHostWithoutADaemonRefusesNothing) {
-  const Daemon nowhere{"/nowhere/api.sock", "login"};
+  const Daemon nowhere = daemon_at("/nowhere/api.sock");
   char name[] = "imagnet";
   char* names[] = {name};
   const NameList list{1, names, nullptr};
@@ -85,7 +85,7 @@ TEST_F(DaemonTest, AJobIsReleasedByItsIdAndARepeatedReleaseSucceeds) {
   FakeDaemon fake({answer(200, "{}"),
                    answer(404, R"({"error":{"kind":"not_found","what":"no lease","hint":""}})"),
                    answer(500, R"({"error":{"kind":"failed","what":"broken","hint":""}})")});
-  const Daemon daemon{fake.path(), "n1"};
+  const Daemon daemon = daemon_at(fake.path());
   EXPECT_EQ(release_job(&daemon, 42, &wait_, &failure_), 0);
   EXPECT_EQ(release_job(&daemon, 42, &wait_, &failure_), 0);
   EXPECT_EQ(release_job(&daemon, 42, &wait_, &failure_), -1);
@@ -93,7 +93,7 @@ TEST_F(DaemonTest, AJobIsReleasedByItsIdAndARepeatedReleaseSucceeds) {
 }
 
 TEST_F(DaemonTest, AnUnreachableDaemonIsNamedWithTheCommandToStartIt) {
-  const Daemon nowhere{"/nowhere/api.sock", "n1"};
+  const Daemon nowhere = daemon_at("/nowhere/api.sock");
   EXPECT_EQ(release_job(&nowhere, 42, &wait_, &failure_), -1);
   EXPECT_STREQ(failure_.what,
                "spark-staged on n1 does not answer on /nowhere/api.sock: No such file or directory");

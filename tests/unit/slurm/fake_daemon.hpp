@@ -11,7 +11,18 @@
 #include <thread>
 #include <vector>
 
+extern "C" {
+#include "slurm/settings.h"
+}
+
 namespace spark {
+
+inline Daemon daemon_at(const char* socket) {
+  Daemon daemon{};
+  std::strcpy(daemon.socket, socket);
+  std::strcpy(daemon.node, "n1");
+  return daemon;
+}
 
 inline std::string answer(int status, const std::string& body) {
   return "HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(body.size()) +

@@ -16,8 +16,8 @@ using testing::StartsWith;
 
 constexpr char kWithOutputs[] = R"({"outputs":{"run7":{"path":"/data/out/run7"}}})";
 
-int note(void* context, const char* output, const char* folder, Failure*) {
-  *static_cast<std::string*>(context) += std::string(output) + "=" + folder;
+int note(void* step, const char* name, const char* value, Failure*) {
+  *static_cast<std::string*>(step) += std::string(name) + "=" + value;
   return 0;
 }
 
@@ -45,7 +45,7 @@ TEST_F(OutputsTest, MustBePlainNames) {
 TEST_F(OutputsTest, UnconfiguredOutputsAreRefusedUnlessAccessIsDenied) {
   const auto check = [&](std::vector<std::string> answers, const char* text) {
     FakeDaemon fake(std::move(answers));
-    const Daemon daemon{fake.path(), "n1"};
+    const Daemon daemon = daemon_at(fake.path());
     NameList names = list(text);
     const int result = check_outputs(&daemon, &names, &wait_, &failure_);
     free_names(&names);
@@ -57,20 +57,21 @@ TEST_F(OutputsTest, UnconfiguredOutputsAreRefusedUnlessAccessIsDenied) {
   EXPECT_EQ(check({answer(403, "{}")}, "run8"), 0);
 }
 
-TEST_F(OutputsTest, HaveTheirFolders) {
+TEST_F(OutputsTest, HaveTheirFoldersInVariablesOfTheirOwn) {
   FakeDaemon fake({answer(200, kWithOutputs)});
-  const Daemon daemon{fake.path(), "n1"};
+  const Daemon daemon = daemon_at(fake.path());
   NameList names = list("run7");
   std::string noted;
-  EXPECT_EQ(for_each_output(&daemon, &names, &wait_, note, &noted, &failure_), 0);
-  EXPECT_EQ(noted, "run7=/data/out/run7");
+  const Environment environment{note, nullptr, nullptr, &noted};
+  EXPECT_EQ(set_output_variables(&environment, &daemon, &names, &wait_, &failure_), 0);
+  EXPECT_EQ(noted, "SPARK_STAGE_OUT_RUN7=/data/out/run7");
   free_names(&names);
 }
 
 TEST_F(OutputsTest, AreAllSentEvenIfOneFails) {
   FakeDaemon fake({answer(409, R"({"error":{"kind":"refused","what":"no rule","hint":""}})"),
                    answer(200, R"({"accepted":true})")});
-  const Daemon daemon{fake.path(), "n1"};
+  const Daemon daemon = daemon_at(fake.path());
   NameList names = list("run7,run8");
   EXPECT_EQ(send_outputs(&daemon, &names, &wait_, &failure_), -1);
   EXPECT_STREQ(failure_.what, "no rule");
@@ -84,7 +85,7 @@ std::string shown;
 TEST_F(OutputsTest, AreNamedWhenTheirNewestCheckpointIsNotOnTheVolume) {
   FakeDaemon fake({answer(200, R"({"name":"run7","unsent":"step-9 is not on checkpoints:run7 yet"})"),
                    answer(200, R"({"name":"run8","unsent":null})"), answer(403, "{}")});
-  const Daemon daemon{fake.path(), "n1"};
+  const Daemon daemon = daemon_at(fake.path());
   NameList names = list("run7,run8,run9");
   shown.clear();
   report_unsent(&daemon, &names, &wait_, [](const char* line) { shown += line; });
@@ -93,12 +94,6 @@ TEST_F(OutputsTest, AreNamedWhenTheirNewestCheckpointIsNotOnTheVolume) {
               ElementsAre(StartsWith("GET /v1/outputs/run7 "), StartsWith("GET /v1/outputs/run8 "),
                           StartsWith("GET /v1/outputs/run9 ")));
   free_names(&names);
-}
-
-TEST_F(OutputsTest, HaveAVariableOfTheirOwn) {
-  char* variable = output_variable("run-7");
-  EXPECT_STREQ(variable, "SPARK_STAGE_OUT_RUN_7");
-  free(variable);
 }
 
 }  // namespace

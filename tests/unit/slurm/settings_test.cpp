@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 struct Read {
   int result = 0;
-  Settings settings{};
+  Daemon daemon{};
   Failure failure{};
 };
 
@@ -21,23 +21,23 @@ Read read(std::vector<std::string> arguments, const char* node) {
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   Read read;
   read.result =
-      read_settings(static_cast<int>(pointers.size()), pointers.data(), node, &read.settings, &read.failure);
+      read_settings(static_cast<int>(pointers.size()), pointers.data(), node, &read.daemon, &read.failure);
   return read;
 }
 
 TEST(Settings, DefaultToTheDaemonsSocket) {
-  EXPECT_STREQ(read({}, "n1").settings.socket, "/run/spark-stage/api.sock");
-  EXPECT_STREQ(read({}, "n1").settings.node, "n1");
+  EXPECT_STREQ(read({}, "n1").daemon.socket, "/run/spark-stage/api.sock");
+  EXPECT_STREQ(read({}, "n1").daemon.node, "n1");
 }
 
 TEST(Settings, NameTheNodeInTheSocketsPath) {
-  EXPECT_STREQ(read({"socket=/srv/%n/api.sock"}, "n1").settings.socket, "/srv/n1/api.sock");
+  EXPECT_STREQ(read({"socket=/srv/%n/api.sock"}, "n1").daemon.socket, "/srv/n1/api.sock");
 }
 
 TEST(Settings, DoNotSubstituteANameThatChangesTheFolder) {
-  EXPECT_STRNE(read({"socket=/srv/%n/api.sock"}, "../n1").settings.socket, "/srv/../n1/api.sock");
-  EXPECT_STRNE(read({"socket=/srv/%n/api.sock"}, "..").settings.socket, "/srv/../api.sock");
-  EXPECT_EQ(std::string(read({}, nullptr).settings.node).find('.'), std::string::npos);
+  EXPECT_STRNE(read({"socket=/srv/%n/api.sock"}, "../n1").daemon.socket, "/srv/../n1/api.sock");
+  EXPECT_STRNE(read({"socket=/srv/%n/api.sock"}, "..").daemon.socket, "/srv/../api.sock");
+  EXPECT_EQ(std::string(read({}, nullptr).daemon.node).find('.'), std::string::npos);
 }
 
 TEST(Settings, RefuseUnknownArgumentsAndInvalidSockets) {

@@ -27,7 +27,7 @@ class StagingTest : public testing::Test {
     char name[] = "a";
     char* names[] = {name};
     const Staging staging{
-        {socket, "n1"}, {1, names, nullptr}, {5, "alice", 77, nullptr}, wake_fd, {0, reconnect_ms, 0}};
+        daemon_at(socket), {1, names, nullptr}, {5, "alice", 77, nullptr}, wake_fd, {0, reconnect_ms, 0}};
     Report report = start_report("n1", [](const char* line) { said.emplace_back(line); });
     const int result = stage_and_wait(&staging, &report, &staged_, &failure_);
     if (result == 0) path_ = staged_text(&staged_, 0, "path");

@@ -43,11 +43,10 @@ TEST(WantedUnits, AreFoundWhereverTheEntriesAreInMemory) {
   }
   layout.finish();
   Reader reader;
-  WantedUnits units(&reader, layout, entry_of);
   for (std::uint64_t file = 0; file < kFiles; ++file) {
     reader.wanted.push_back(
         {entry_of[file], Layout::is_packed(entry_of[file]->size) ? 0 : staging::kUnitsOfPiece});
-    const auto unit = units.take();
+    const auto unit = take_wanted_unit(reader, layout, entry_of);
     ASSERT_TRUE(unit) << file;
     EXPECT_EQ(unit->file, file);
     EXPECT_EQ(unit->unit, file % 2 == 0 ? layout.first_unit_of(file) + 1 : layout.pack_of(file));

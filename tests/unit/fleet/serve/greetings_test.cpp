@@ -1,10 +1,7 @@
-#include "fleet/serve/greetings.hpp"
-
+// Connections that have not shown yet that they have the fleet's key.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-
-#include <memory>
 
 #include "tests/unit/fleet/serve/host.hpp"
 
@@ -14,19 +11,6 @@ using namespace std::chrono_literals;
 using spark::fleet::test::FleetHost;
 
 namespace {
-
-using Place = Greetings::Place;
-
-TEST(Greetings, EachAddressHasItsOwnPlaces) {
-  Greetings greetings(2);
-  const Place first(greetings, "10.0.0.1");
-  auto second = std::make_unique<Place>(greetings, "10.0.0.1");
-  EXPECT_TRUE(first && *second);
-  EXPECT_FALSE(Place(greetings, "10.0.0.1"));
-  EXPECT_TRUE(Place(greetings, "10.0.0.2"));
-  second.reset();
-  EXPECT_TRUE(Place(greetings, "10.0.0.1")) << "a place is free again, and the refused one freed none";
-}
 
 TEST(Greetings, ManySilentConnectionsFromOneAddressKeepOutNoOther) {
   const std::string key = new_key().value();
