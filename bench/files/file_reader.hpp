@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "bench/record/histogram.hpp"
+#include "bench/record/measured.hpp"
 
 namespace spark::bench {
 
@@ -41,15 +41,7 @@ struct FileReading {
   std::function<std::optional<std::uint64_t>()> opens_sent = {};
 };
 
-struct FilesRead {
-  Bytes bytes = 0;
-  std::uint64_t files = 0;
-  std::optional<std::uint64_t> opens;  // requests to open a file while reading
-  double seconds = 0;                  // reading time only
-  Bins bins;                           // each file's time from open to close
-};
-
-Result<FilesRead> read_files(const FileReading& reading);
+Result<Measured> read_files(const FileReading& reading);
 
 // Evicts these files' clean pages from the page cache. The kernel may keep pages that other processes use, so
 // the bytes from the storage are counted as well.

@@ -105,7 +105,7 @@ class Runner {
     }
     if (folder.empty() || stop_) return;
     tell("looking at files", folder, 0);
-    auto sample = sample_work_apart(folder, options_, record_.seed, stop_);
+    auto sample = sample_work(folder, options_, record_.seed, stop_);
     if (sample) {
       small_ = std::move(*sample);
       start_at(small_, options_.part);

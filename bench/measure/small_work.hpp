@@ -26,13 +26,9 @@ struct SmallWork {
 // Without a sample: `count` files of `size` bytes.
 SmallWork made_up_work(std::uint64_t count, Bytes size);
 
-// Samples `folder`, up to `at_most` bytes for each round. Blocks on the path: run it in a child
-// (process.hpp).
-SmallWork sample_work(const std::string& folder, Bytes at_most, Bytes copy_at_most, std::uint64_t seed);
-
-// The same in a child process, since the folder may not answer. NotFound: it contains no small file.
-Result<SmallWork> sample_work_apart(const std::string& folder, const BenchOptions& options,
-                                    std::uint64_t seed, const StopFlag& stop);
+// Samples `folder` in a child process, since it may not answer. NotFound: it contains no small file.
+Result<SmallWork> sample_work(const std::string& folder, const BenchOptions& options, std::uint64_t seed,
+                              const StopFlag& stop);
 
 // The host reads and copies the sample from another place on; the sizes of files that are laid out stay.
 void start_at(SmallWork& work, const HostPart& part);

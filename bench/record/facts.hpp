@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/described.hpp"
 #include "base/units.hpp"
 
 namespace spark::bench {
@@ -55,6 +56,7 @@ struct DataFile {
   std::string path;
   Bytes bytes = 0;
 };
+SPARK_MESSAGE(DataFile, (path, bytes));
 
 // The host's free memory around the loading of a model, while the tensors' memory is held.
 struct FreeMemory {
@@ -62,6 +64,7 @@ struct FreeMemory {
   std::optional<Bytes> cached;  // of the model's files, in the page cache after that; no value: not known
   Bytes taken() const { return before > after ? before - after : 0; }
 };
+SPARK_MESSAGE(FreeMemory, (before, after, cached));
 
 // Of a local drive, in degrees Celsius.
 struct DriveTemperature {
