@@ -16,6 +16,7 @@ struct MountFacts {
   std::string mount_point, source, type;
   std::string options;  // of the mount and of the file system, comma-separated
 };
+SPARK_MESSAGE(MountFacts, (mount_point, source, type, options));
 
 // The counter of a path's bytes.
 struct OriginSource {
@@ -31,6 +32,7 @@ struct Origin {
   std::string counter;         // "block device nvme1n1", "NFS mount", "network card eth0"
   std::optional<Bytes> nic_bytes;
 };
+SPARK_MESSAGE(Origin, (bytes, counter, nic_bytes));
 enum class PathKind { Unknown, Local, RemoteBlock, Nas, Memory };
 const char* to_string(PathKind kind);
 PathKind path_kind_from(std::string_view name);

@@ -1,6 +1,6 @@
-// The fields of a record's JSON, each listed once, in the order of the file. The writer and the reader visit
-// the same list. A field missing here is neither written nor read, so the number of each struct's members is
-// checked.
+// The fields of a record's JSON, each listed once, in the order of the file: here, or beside a struct whose
+// members have their names in JSON (SPARK_MESSAGE). The writer and the reader visit the same list. A field
+// missing there is neither written nor read, so the number of each struct's members is checked.
 #pragma once
 
 #include "base/described.hpp"
@@ -8,31 +8,19 @@
 
 namespace spark::bench {
 
-// visit(record, v) calls v(key, field) for each field. v.object(key, more) nests an object. v.part(field)
-// merges an optional struct's fields into this object. v.choice(key, field, values) stores an enum as its
-// to_string() and reads an unknown word as the first value. v.derived(key, value) is written and never read.
+// visit(record, v) calls v(key, field) for each field. v.object(key, more) nests an object. v.part(field,
+// proof) merges an optional struct's fields into this object, which has it if it has the key `proof`.
+// v.choice(key, field, values) stores an enum as its to_string() and reads an unknown word as the first
+// value. v.derived(key, value) is written and never read.
 template <class T>
 struct Fields;
 
-template <>
-struct Fields<HostFacts> {
-  static constexpr std::size_t kMembers = 5;
-  static void visit(auto& host, const auto& v) {
-    v("name", host.name);
-    v("kernel", host.kernel);
-    v("machine", host.machine);
-    v("cpus", host.cpus);
-    v("memory_bytes", host.memory);
-  }
-};
-
-template <>
-struct Fields<FioFacts> {
-  static constexpr std::size_t kMembers = 3;
-  static void visit(auto& fio, const auto& v) {
-    v("version", fio.version);
-    v("engine", fio.engine);
-    v("engine_note", fio.engine_note);
+template <Described T>
+struct Fields<T> {
+  static constexpr std::size_t kMembers = kFieldCount<T>;
+  static void visit(auto& record, const auto& v) {
+    boost::mp11::mp_for_each<described::Fields<T>>(
+        [&](auto member) { v(member.name, record.*member.pointer); });
   }
 };
 
@@ -95,36 +83,6 @@ struct Fields<StorageFacts> {
 };
 
 template <>
-struct Fields<MountFacts> {
-  static constexpr std::size_t kMembers = 4;
-  static constexpr const char* kProof = "type";  // an object with this key has the part
-  static void visit(auto& mount, const auto& v) {
-    v("mount_point", mount.mount_point);
-    v("source", mount.source);
-    v("type", mount.type);
-    v("options", mount.options);
-  }
-};
-
-template <>
-struct Fields<DataFile> {
-  static constexpr std::size_t kMembers = 2;
-  static void visit(auto& file, const auto& v) {
-    v("path", file.path);
-    v("bytes", file.bytes);
-  }
-};
-
-template <>
-struct Fields<ScenarioOverlap> {
-  static constexpr std::size_t kMembers = 2;
-  static void visit(auto& overlap, const auto& v) {
-    v("scenario", overlap.scenario);
-    v("share", overlap.share);
-  }
-};
-
-template <>
 struct Fields<PathRecord> {
   static constexpr std::size_t kMembers = 14;
   static void visit(auto& path, const auto& v) {
@@ -134,7 +92,7 @@ struct Fields<PathRecord> {
     v.object("mount", [&](const auto& mount) {
       mount("size_bytes", path.size);
       mount("free_bytes", path.free);
-      mount.part(path.mount);
+      mount.part(path.mount, "type");
     });
     v("storage", path.storage);
     v.derived("read_only", !path.read_only_reason.empty());
@@ -162,16 +120,6 @@ struct Fields<ScenarioRecord> {
 };
 
 template <>
-struct Fields<Origin> {
-  static constexpr std::size_t kMembers = 3;
-  static void visit(auto& origin, const auto& v) {
-    v("bytes", origin.bytes);
-    v("counter", origin.counter);
-    v("nic_bytes", origin.nic_bytes);
-  }
-};
-
-template <>
 struct Fields<CpuUse> {
   static constexpr std::size_t kMembers = 5;
   static void visit(auto& cpu, const auto& v) {
@@ -180,16 +128,6 @@ struct Fields<CpuUse> {
     v("kernel_threads_s", cpu.kernel_threads);
     v("idle_share", cpu.idle_share);
     v("busiest_core", cpu.busiest_core);
-  }
-};
-
-template <>
-struct Fields<FreeMemory> {
-  static constexpr std::size_t kMembers = 3;
-  static void visit(auto& memory, const auto& v) {
-    v("before", memory.before);
-    v("after", memory.after);
-    v("cached", memory.cached);
   }
 };
 
@@ -254,6 +192,6 @@ concept Listed = requires {
 }
 &&Fields<T>::kMembers == kFieldCount<T>;
 
-static_assert(Listed<Record> && Listed<MountFacts>);  // the others are checked where they are visited
+static_assert(Listed<Record>);  // the others are checked where they are visited
 
 }  // namespace spark::bench

@@ -23,20 +23,23 @@ inline constexpr const char* kRecordSchema = "spark-stage-bench/2";
 struct HostFacts {
   std::string name, kernel, machine;  // as uname reports them: "spark-1", "6.17.0-…", "aarch64"
   unsigned cpus = 0;                  // online
-  Bytes memory = 0;
+  Bytes memory_bytes = 0;
 };
+SPARK_MESSAGE(HostFacts, (name, kernel, machine, cpus, memory_bytes));
 
 struct FioFacts {
   std::string version;      // "fio-3.33"
   std::string engine;       // io_uring or libaio
   std::string engine_note;  // why io_uring is not used; empty if it is
 };
+SPARK_MESSAGE(FioFacts, (version, engine, engine_note));
 
 // Of several hosts: the share of a scenario's time in which they measured it at once.
 struct ScenarioOverlap {
   std::string scenario;
   double share = 0;
 };
+SPARK_MESSAGE(ScenarioOverlap, (scenario, share));
 
 // A path under test, with its facts and its files.
 struct PathRecord {

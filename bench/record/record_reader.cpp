@@ -85,8 +85,8 @@ class FieldReader {
   }
   void object(const char* key, const auto& more) const { more(FieldReader(object_in(from_, key))); }
   template <class T>
-  void part(std::optional<T>& to) const {
-    if (from_.contains(Fields<T>::kProof)) Fields<T>::visit(to.emplace(), *this);
+  void part(std::optional<T>& to, const char* proof) const {
+    if (from_.contains(proof)) Fields<T>::visit(to.emplace(), *this);
   }
   template <class Enum>
   void choice(const char* key, Enum& to, std::initializer_list<Enum> values) const {

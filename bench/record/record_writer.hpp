@@ -31,7 +31,7 @@ class FieldWriter {
     to_[key] = std::move(inner);
   }
   template <class T>
-  void part(const std::optional<T>& field) const {
+  void part(const std::optional<T>& field, const char* /*proof*/) const {
     if (field) Fields<T>::visit(*field, *this);
   }
   template <class Enum>

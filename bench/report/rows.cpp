@@ -92,7 +92,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Record& /*record
 std::vector<std::pair<std::string, std::string>> facts_of(const Record& record) {
   const HostFacts& host = record.host;
   return {{"host", host.name + ", " + host.machine + ", " + std::to_string(host.cpus) + " CPUs, " +
-                       format_bytes(host.memory) + " of memory"},
+                       format_bytes(host.memory_bytes) + " of memory"},
           {"kernel", host.kernel},
           {"measured with",
            record.fio.version + ", " + record.fio.engine + "; spark-stage " + record.tool_version},

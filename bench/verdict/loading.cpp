@@ -108,10 +108,10 @@ class LoadingJudge {
       verdict_.decision.has_room =
           static_cast<double>(room) >= kRoomFactor * static_cast<double>(loading_.model);
     }
-    loading_.fits_memory = record_.host.memory == 0 || loading_.model <= record_.host.memory;
+    loading_.fits_memory = record_.host.memory_bytes == 0 || loading_.model <= record_.host.memory_bytes;
     if (!loading_.fits_memory)
       verdict_.notes.push_back("the model is larger than this host's memory (" +
-                               format_bytes(record_.host.memory) +
+                               format_bytes(record_.host.memory_bytes) +
                                "): the page cache drops parts of it while others are loaded");
   }
 

@@ -209,7 +209,7 @@ class Judge {
   }
 
   void add_memory_note() {
-    const Bytes memory = record_.host.memory;
+    const Bytes memory = record_.host.memory_bytes;
     if (verdict_.dataset_assumed || memory == 0 || verdict_.question.dataset > memory) return;
     verdict_.notes.push_back(
         "the dataset (" + format_bytes(verdict_.question.dataset) + ") would fit into this host's memory (" +
