@@ -158,8 +158,7 @@ class Runner {
     Record paths;  // baseline_of() takes a record
     for (const BenchTarget& target : targets) paths.paths.push_back(target.record);
     BenchTarget& target = targets[baseline_of(paths)];
-    const PathKind kind = target.record.storage.kind;
-    return kind == PathKind::RemoteBlock || kind == PathKind::Nas ? nullptr : &target;
+    return is_remote(target.record.storage.kind) ? nullptr : &target;
   }
 
   void measure(const Bench& bench, std::vector<BenchTarget>& targets) {

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,7 +34,10 @@ struct Origin {
 SPARK_MESSAGE(Origin, (bytes, counter, nic_bytes));
 enum class PathKind { Unknown, Local, RemoteBlock, Nas, Memory };
 const char* to_string(PathKind kind);
-PathKind path_kind_from(std::string_view name);
+// Its data crosses a network, and other hosts may share it.
+constexpr bool is_remote(PathKind kind) {
+  return kind == PathKind::RemoteBlock || kind == PathKind::Nas;
+}
 
 struct NicFacts {
   std::string name;

@@ -40,7 +40,7 @@ class Merger {
   void add(const ScenarioRecord& scenario, const PathRecord& path,
            std::vector<std::vector<std::string>>& rows) {
     // Each host has its own local drive, so there is nothing to add up.
-    if (path.storage.kind != PathKind::RemoteBlock && path.storage.kind != PathKind::Nas) return;
+    if (!is_remote(path.storage.kind)) return;
     std::vector<double> medians;
     std::set<unsigned> rounds;
     double together = 0;

@@ -76,28 +76,18 @@ class LoadingJudge {
   void compare_with_local() {
     if (record_.paths.empty()) return;
     const PathRecord& local = record_.paths[baseline_of(record_)];
-    if (is_remote(local)) return;
+    if (is_remote(local.storage.kind)) return;
     verdict_.local = local.name;
     if (local.storage.kind == PathKind::Memory) verdict_.cautions.push_back(memory_caution(local, "a model"));
     const LoadTime* staged = loading_.quickest(local.name);
     for (const PathRecord& path : record_.paths) {
       const LoadTime* other = loading_.quickest(path.name);
       if (staged == nullptr || other == nullptr || path.name == local.name) continue;
+      // The times of the other path by those of the local one are the rates of the local one by the other's.
+      const PairedComparison by_rates = compare_rounds(other->rate.rounds, staged->rate.rounds);
       loading_.staged.push_back(
-          {path.name, compare(*staged, *other).difference, other->seconds.value - staged->seconds.value});
+          {path.name, by_rates.difference, other->seconds.value - staged->seconds.value});
     }
-  }
-
-  // The times of `b` by those of `a`, in the rounds of both.
-  static PairedComparison compare(const LoadTime& a, const LoadTime& b) {
-    std::vector<double> of_a, of_b;
-    for (const auto& [round, rate] : a.rate.rounds) {
-      const auto other = b.rate.rounds.find(round);
-      if (other == b.rate.rounds.end()) continue;
-      of_a.push_back(1 / rate);
-      of_b.push_back(1 / other->second);
-    }
-    return compare_pairs(of_a, of_b);
   }
 
   void look_for_room() {
@@ -281,28 +271,6 @@ std::vector<std::string> loading_sentences(const Verdict& verdict) {
     if (!text.empty()) sentences.push_back(text);
   }
   return sentences;
-}
-
-json::object to_json(const Loading& loading) {
-  json::array times, staged;
-  for (const LoadTime& time : loading.times) {
-    const Estimate& rate = time.rate.typical;
-    times.push_back(json::object{
-        {"path", printable(time.path)},
-        {"scenario", printable(time.scenario)},
-        {"seconds", json::object{{"value", time.seconds.value},
-                                 {"low_95", time.seconds.range.low},
-                                 {"high_95", time.seconds.range.high}}},
-        {"bytes_per_second",
-         json::object{{"value", rate.value}, {"low_95", rate.range.low}, {"high_95", rate.range.high}}},
-        {"kept_in_memory_share", or_null(time.kept)}});
-  }
-  for (const StagedLoad& one : loading.staged)
-    staged.push_back(json::object{{"path", printable(one.path)}, {"seconds_less", one.less}});
-  return {{"model_bytes", loading.model},
-          {"loaded_bytes", loading.loaded},
-          {"times", std::move(times)},
-          {"staged", std::move(staged)}};
 }
 
 }  // namespace spark::bench
