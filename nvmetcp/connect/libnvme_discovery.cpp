@@ -109,8 +109,7 @@ Result<DiscoveryLog> LibnvmeGateway::discover(const Portal& portal, const HostId
   remove_abandoned();
   auto reached = prepare(*addresses, interface);
   if (!reached) return reached.take_error();
-  const auto controller =
-      create_discovery(discovery_controller_options(*reached, host, interface), *reached, host, interface);
+  const auto controller = create_discovery(*reached, host, interface, DiscoveryUse::Once);
   if (!controller) return controller.take_error();
   const TemporaryDiscoveryController question(root_, controller->name);
   auto log = read_log(controller->name, *reached, false);
@@ -120,9 +119,10 @@ Result<DiscoveryLog> LibnvmeGateway::discover(const Portal& portal, const HostId
   return log;
 }
 
-Result<MadeController> LibnvmeGateway::create_discovery(const FabricsOptions& options, const Portal& reached,
-                                                        const HostIdentity& host,
-                                                        const std::string& interface) const {
+Result<MadeController> LibnvmeGateway::create_discovery(const Portal& reached, const HostIdentity& host,
+                                                        const std::string& interface,
+                                                        DiscoveryUse use) const {
+  const FabricsOptions options = discovery_controller_options(reached, host, interface, use);
   if (auto known = check_supported(root_, options); !known) {
     return known.take_error();
   }
@@ -164,8 +164,7 @@ Result<Connection> LibnvmeGateway::watch_discovery(const Portal& portal, const H
   if (auto allowed = check_not_excluded(root_, kDiscoveryNqn, *reached, host, interface); !allowed) {
     return allowed.take_error();
   }
-  const auto controller =
-      create_discovery(discovery_watch_options(*reached, host, interface), *reached, host, interface);
+  const auto controller = create_discovery(*reached, host, interface, DiscoveryUse::Watch);
   if (!controller) return controller.take_error();
   if (auto claimed = claim(root_, controller->name); !claimed) {
     (void)remove_discovery(controller->name);  // its owner would be unknown

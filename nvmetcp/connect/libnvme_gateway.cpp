@@ -155,8 +155,7 @@ tl::expected<MadeController, RefusedConnect> LibnvmeGateway::create_numbered(
   auto made = create_controller(root_, asked);
   while (!made && is_number_taken(made.error().kernel_log) && held.size() < kMostHeld &&
          options.tls_psk_file.empty()) {
-    const auto holds = create_discovery(discovery_controller_options(numeric, host, options.interface),
-                                        numeric, host, options.interface);
+    const auto holds = create_discovery(numeric, host, options.interface, DiscoveryUse::Once);
     if (!holds) break;
     notes.emplace_back(root_, holds->name);
     held.push_back(holds->name);

@@ -49,8 +49,8 @@ class LibnvmeGateway final : public NvmeGateway {
                  const Keys& keys) const;
 
   // libnvme_discovery.cpp
-  Result<MadeController> create_discovery(const FabricsOptions& options, const Portal& reached,
-                                          const HostIdentity& host, const std::string& interface) const;
+  Result<MadeController> create_discovery(const Portal& reached, const HostIdentity& host,
+                                          const std::string& interface, DiscoveryUse use) const;
   Result<Change> remove_discovery(const std::string& controller) const;
   void remove_abandoned() const;
   Result<DiscoveryLog> read_log(const std::string& controller, const Portal& reached,
