@@ -40,7 +40,6 @@ struct FioEnd {
   bool cut = false;                  // its output ends inside an object
   std::optional<json::object> last;  // cumulative: the last object covers the whole run
   std::string words;                 // all non-JSON text of both outputs
-  std::vector<std::string> command;
 };
 
 enum class Direction { Read, Write };

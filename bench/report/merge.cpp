@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 #include <set>
 
 #include "base/text.hpp"
@@ -54,11 +53,10 @@ class Merger {
     if (medians.empty()) return;
     const double overlap = overlap_of(records_, path.name, scenario.id, rounds);
     if (medians.size() > 1 && overlap < kEnoughOverlap) apart_.push_back(scenario.id + " of " + path.name);
-    char percent[32];
-    std::snprintf(percent, sizeof percent, "%.0f %%", 100 * overlap);
     rows.push_back({scenario.id, path.name, std::to_string(medians.size()), headline_text(together, scenario),
                     headline_text(median(medians), scenario),
-                    headline_text(*std::min_element(medians.begin(), medians.end()), scenario), percent});
+                    headline_text(*std::min_element(medians.begin(), medians.end()), scenario),
+                    percent_text(overlap)});
   }
 
   std::string hosts() const {

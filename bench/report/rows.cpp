@@ -68,7 +68,7 @@ bool has_free_memory(const std::vector<ResultRow>& rows) {
   return std::ranges::any_of(rows, [](const ResultRow& row) { return !row.free_memory.empty(); });
 }
 
-std::vector<std::pair<std::string, std::string>> facts_of(const Record& /*record*/, const PathRecord& path) {
+std::vector<std::pair<std::string, std::string>> facts_of(const PathRecord& path) {
   std::vector<std::pair<std::string, std::string>> facts = {{"folder", path.path},
                                                             {"kind", to_string(path.storage.kind)}};
   if (path.mount) {
