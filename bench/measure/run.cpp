@@ -236,16 +236,9 @@ class Runner {
 
   void tell(const std::string& doing, const std::string& path, unsigned cell, double rate = 0) {
     if (!progress_) return;
-    Progress now;
-    now.doing = doing;
-    now.path = path;
-    now.cell = cell;
-    now.cells = static_cast<unsigned>(cells_.size());
-    now.round = cell == 0 ? 0 : cells_[cell - 1].round;
-    now.rounds = options_.rounds;
-    now.bytes_per_second = rate;
-    now.left = time_left(cell);
-    progress_(now);
+    const unsigned round = cell == 0 ? 0 : cells_[cell - 1].round;
+    progress_({doing, path, cell, static_cast<unsigned>(cells_.size()), round, options_.rounds, rate,
+               time_left(cell)});
   }
 
   // Before the first cell from the estimate of the whole run, then from the remaining cells.
