@@ -91,11 +91,11 @@ Result<DiscoveryLog> LibnvmeGateway::read_log(const std::string& controller, con
   if (!fd) return fail_errno(errno, "opening " + printable(path.native()));
   if (hears_events) {  // first: a change while the log is read is reported again
     std::array<std::byte, kDiscoveryHeaderBytes> header{};
-    auto heard = get_discovery_log(fd.get(), 0, header, deadlines_.log_read, Event::Heard);
+    auto heard = get_discovery_log(fd.get(), 0, header, kLogReadDeadline, Event::Heard);
     if (!heard) return heard.take_error();
   }
   const DiscoveryLogReader reader = [&](std::uint64_t offset, std::span<std::byte> into) {
-    return get_discovery_log(fd.get(), offset, into, deadlines_.log_read);
+    return get_discovery_log(fd.get(), offset, into, kLogReadDeadline);
   };
   return read_discovery_log(reader, reached);
 }
@@ -138,7 +138,7 @@ Result<MadeController> LibnvmeGateway::create_discovery(const Portal& reached, c
 Result<Change> LibnvmeGateway::remove_discovery(const std::string& controller) const {
   const auto own_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller + "/subsysnqn"));
   return remove_controller(root_, controller, own_nqn.value_or(kDiscoveryNqn), CutOff{true, {}},
-                           deadlines_.removal);
+                           kRemovalDeadline);
 }
 
 // A failed removal is retried at the next request.
