@@ -79,12 +79,6 @@ std::vector<std::string> fitting_scenarios(const AskedFor& asked) {
   return {"stream", "shards"};
 }
 
-std::vector<double> Summary::headlines() const {
-  std::vector<double> values;
-  for (const auto& [round, value] : headline) values.push_back(value);
-  return values;
-}
-
 Summary summarize(const Record& record, const std::string& path, const std::string& scenario) {
   Summary summary;
   const ScenarioRecord* shape = find_scenario_record(record, scenario);

@@ -147,8 +147,8 @@ double read_amount(const json::object& object, std::string_view key);
 
 // One path in one scenario over all rounds except the warm-up.
 struct Summary {
-  std::map<unsigned, double> headline;          // by round: bytes per second, or I/Os per second
-  std::map<unsigned, double> rate_of_round;     // bytes per second of each valid round
+  ByRound headline;                             // by round: bytes per second, or I/Os per second
+  ByRound rate_of_round;                        // bytes per second of each valid round
   std::vector<double> rates;                    // bytes per second of each valid round, in round order
   std::vector<double> io_rates;                 // I/Os per second, likewise
   std::vector<double> warm_up;                  // the headline of the warm-up
@@ -163,7 +163,7 @@ struct Summary {
   std::vector<double> seconds;                  // of each valid round, in round order
   std::optional<FreeMemory> memory;             // median of the valid rounds; none unless a model is loaded
 
-  std::vector<double> headlines() const;
+  std::vector<double> headlines() const { return values_of(headline); }
 };
 Summary summarize(const Record& record, const std::string& path, const std::string& scenario);
 

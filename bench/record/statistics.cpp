@@ -42,6 +42,12 @@ Interval interval_of_logarithms(const std::vector<double>& logarithms) {
 
 }  // namespace
 
+std::vector<double> values_of(const ByRound& rounds) {
+  std::vector<double> values;
+  for (const auto& [round, value] : rounds) values.push_back(value);
+  return values;
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -88,7 +94,7 @@ PairedComparison compare_pairs(const std::vector<double>& a, const std::vector<d
   return comparison;
 }
 
-PairedComparison compare_rounds(const std::map<unsigned, double>& a, const std::map<unsigned, double>& b) {
+PairedComparison compare_rounds(const ByRound& a, const ByRound& b) {
   std::vector<double> of_a, of_b;
   for (const auto& [round, value] : a) {
     const auto other = b.find(round);

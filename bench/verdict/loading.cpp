@@ -83,8 +83,8 @@ class LoadingJudge {
     for (const PathRecord& path : record_.paths) {
       const LoadTime* other = loading_.quickest(path.name);
       if (staged == nullptr || other == nullptr || path.name == local.name) continue;
-      // The times of the other path by those of the local one are the rates of the local one by the other's.
-      const PairedComparison by_rates = compare_rounds(other->rate.rounds, staged->rate.rounds);
+      // The times of the local path by those of the other one are the rates of the other one by the local's.
+      const PairedComparison by_rates = compare_rounds(staged->rate.rounds, other->rate.rounds);
       loading_.staged.push_back(
           {path.name, by_rates.difference, other->seconds.value - staged->seconds.value});
     }
@@ -119,14 +119,9 @@ class LoadingJudge {
         std::ranges::min_element(loading_.staged, {}, [](const StagedLoad& one) { return one.less; });
     if (quickest == loading_.staged.end()) {
       missing.emplace_back("loading from the local drive and from another path could not both be measured");
-    } else if (!verdict_.decision.has_room) {
-      verdict_.decision.advice = Advice::TrainDirectly;
-    } else if (quickest->difference == Difference::Higher) {
-      verdict_.decision.advice = Advice::StageFirst;
-    } else if (quickest->difference == Difference::Lower) {
-      verdict_.decision.advice = Advice::TrainDirectly;
-    } else if (quickest->difference == Difference::NoClearDifference) {
-      verdict_.decision.advice = Advice::NoClearDifference;
+    } else {
+      verdict_.decision.advice =
+          verdict_.decision.has_room ? advice_by(quickest->difference) : Advice::TrainDirectly;
     }
   }
 
@@ -175,10 +170,10 @@ std::string mapped_text(const Loading& loading) {
 
 std::string staged_text(const std::string& local, const StagedLoad& one) {
   switch (one.difference) {
-    case Difference::Higher:
+    case Difference::Lower:
       return "Staged on " + local + ", each load takes " + seconds_text(one.less) + " less than from " +
              one.path + "; the time of the copy is not in this.";
-    case Difference::Lower:
+    case Difference::Higher:
       return "From " + one.path + ", each load takes " + seconds_text(-one.less) + " less than staged on " +
              local + ".";
     case Difference::NoClearDifference:
