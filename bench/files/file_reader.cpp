@@ -135,7 +135,7 @@ Result<Measured> read_files(const FileReading& reading) {
     std::shuffle(files.begin(), files.end(), random);
     const bool is_new = first + pass <= count;
     const bool is_untouched = is_new && reading.delegations == Delegations::Avoid && !reading.may_be_cached;
-    if (reading.cold && !is_untouched) {
+    if (!is_untouched) {
       if (auto evicted = evict_from_cache(files, reading.delegations); !evicted) return evicted.take_error();
     }
     const std::uint64_t opens = opens_so_far(reading);

@@ -32,7 +32,6 @@ struct FileReading {
   Delegations delegations = Delegations::None;
   bool may_be_cached = true;  // false: Avoid does not even evict a file that this run has not read yet
   unsigned threads = 1;
-  bool cold = true;        // evict the files from the page cache before each pass
   Duration at_least{0};    // repeat passes until this time is over; 0: one pass
   Bytes rate = 0;          // limit in bytes per second for all threads together; 0: no limit
   std::uint64_t seed = 0;  // for the order of the files within a pass

@@ -139,7 +139,6 @@ class Meter {
     reading.delegations = target_.delegations();
     reading.may_be_cached = target_.may_be_cached;
     reading.threads = scenario_.streams;
-    reading.cold = scenario_.cache == Cache::Cold;
     reading.at_least = bench_.options.runtime;
     reading.rate = bench_.options.rate_limit;
     reading.seed = cell_.order;

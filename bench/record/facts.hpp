@@ -79,15 +79,18 @@ struct DriveTemperature {
 
 // CPU time of the whole host, including kernel threads and interrupts.
 struct CpuUse {
-  double seconds = 0;                   // between the two samples
-  double busy = 0, kernel_threads = 0;  // CPU seconds
-  double idle_share = 1;                // of all cores
-  double busiest_core = 0;              // the share of its time that the busiest core was busy
+  double seconds = 0;                       // between the two samples
+  double busy_s = 0, kernel_threads_s = 0;  // CPU seconds
+  double idle_share = 1;                    // of all cores
+  double busiest_core = 0;                  // the share of its time that the busiest core was busy
 };
+SPARK_MESSAGE(CpuUse, (seconds, busy_s, kernel_threads_s, idle_share, busiest_core));
+
 // The host's CPU use without a measurement, in CPU seconds per second, with its error.
 struct IdleCpu {
-  double rate = 0;
-  double error = 0;  // standard error of `rate`
+  double cpu_s_per_s = 0;
+  double error = 0;  // standard error of that
 };
+SPARK_MESSAGE(IdleCpu, (cpu_s_per_s, error));
 
 }  // namespace spark::bench

@@ -25,12 +25,6 @@ void visit_fields(T& record, const auto& v) {
       [&](auto member) { v(member.name, record.*member.pointer); });
 }
 
-void visit_fields(Of<IdleCpu> auto& idle, const auto& v) {
-  static_assert(kFieldCount<IdleCpu> == 2);
-  v("cpu_s_per_s", idle.rate);
-  v("error", idle.error);
-}
-
 void visit_fields(Of<AskedFor> auto& asked, const auto& v) {
   static_assert(kFieldCount<AskedFor> == 13);
   v("dataset", asked.dataset);
@@ -101,15 +95,6 @@ void visit_fields(Of<ScenarioRecord> auto& scenario, const auto& v) {
   v.choice("cache", scenario.cache, {Cache::Direct, Cache::Cold, Cache::Warm});
   v("writes", scenario.writes);
   v.either("headline", scenario.counts_ios, "ios_per_second", "bytes_per_second");
-}
-
-void visit_fields(Of<CpuUse> auto& cpu, const auto& v) {
-  static_assert(kFieldCount<CpuUse> == 5);
-  v("seconds", cpu.seconds);
-  v("busy_s", cpu.busy);
-  v("kernel_threads_s", cpu.kernel_threads);
-  v("idle_share", cpu.idle_share);
-  v("busiest_core", cpu.busiest_core);
 }
 
 void visit_fields(Of<Cell> auto& cell, const auto& v) {

@@ -9,19 +9,6 @@ namespace {
 
 constexpr std::size_t kFewestRounds = 3;
 
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
-double deviation(const std::vector<double>& values) {
-  const double centre = mean(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - centre) * (value - centre);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
-
 bool all_positive(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return value > 0; });
 }
@@ -46,6 +33,19 @@ std::vector<double> values_of(const ByRound& rounds) {
   std::vector<double> values;
   for (const auto& [round, value] : rounds) values.push_back(value);
   return values;
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+double deviation(const std::vector<double>& values) {
+  const double centre = mean(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - centre) * (value - centre);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
 double median(std::vector<double> values) {

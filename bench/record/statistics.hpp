@@ -23,6 +23,10 @@ struct Estimate {
 using ByRound = std::map<unsigned, double>;
 std::vector<double> values_of(const ByRound& rounds);
 
+// Of at least one value, and of at least two.
+double mean(const std::vector<double>& values);
+double deviation(const std::vector<double>& values);
+
 // 0 if there are no values.
 double median(std::vector<double> values);
 

@@ -99,7 +99,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Record& record) 
           {"rounds", rounds_text(record) + " after one to warm up, " + format_duration(record.runtime) +
                          " a cell, order by seed " + std::to_string(record.seed)},
           {"files of its own", format_bytes(record.size) + " in each path that may be written"},
-          {"idle host", small_number(record.idle_cpu.rate) + " CPU seconds a second, taken off"},
+          {"idle host", small_number(record.idle_cpu.cpu_s_per_s) + " CPU seconds a second, taken off"},
           {"started", rfc3339(record.started) + ", took " +
                           format_duration(std::chrono::milliseconds(
                               static_cast<std::int64_t>(std::min(record.seconds, 1e9) * 1000)))}};

@@ -164,7 +164,8 @@ TEST(FileReader, AFileThatIsGoneIsNamed) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().kind, Errc::NotFound);
   EXPECT_THAT(read.error().message(), testing::HasSubstr("gone"));
-  reading.cold = false;
+  reading.delegations = Delegations::Avoid;
+  reading.may_be_cached = false;  // nothing opens it before it is read
   EXPECT_FALSE(read_files(reading));
 }
 
@@ -174,7 +175,8 @@ TEST(FileReader, ALinkIsNotFollowed) {
   fs::create_symlink(disk / "secret", disk / "link");
   FileReading reading;
   reading.files = {disk / "link"};
-  reading.cold = false;
+  reading.delegations = Delegations::Avoid;
+  reading.may_be_cached = false;  // nothing opens it before it is read
   EXPECT_FALSE(read_files(reading));
 }
 
