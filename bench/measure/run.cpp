@@ -11,7 +11,6 @@
 #include "bench/measure/counter_snapshot.hpp"
 #include "bench/measure/fio_environment.hpp"
 #include "bench/measure/plan.hpp"
-#include "bench/measure/run_id.hpp"
 #include "bench/record/gates.hpp"
 
 namespace spark::bench {

@@ -1,6 +1,7 @@
 #include "bench/measure/small_work.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 
 #include "base/text.hpp"
@@ -31,6 +32,23 @@ void shuffle(std::vector<DataFile>& folders, std::uint64_t seed) {
 }
 
 }  // namespace
+
+std::vector<std::string> CopySample::of_round(unsigned round, Bytes at_most) const {
+  std::vector<std::string> chosen;
+  std::size_t next = 0;
+  for (unsigned earlier = 0; earlier <= round && !folders.empty(); ++earlier) {
+    chosen.clear();
+    Bytes bytes = 0;
+    do {
+      const std::filesystem::path path = folders[next].path;
+      if (path == source) return {};
+      chosen.push_back(path.lexically_relative(source).native());
+      bytes += folders[next].bytes;
+      next = (next + 1) % folders.size();
+    } while (chosen.size() < folders.size() && bytes + folders[next].bytes <= at_most);
+  }
+  return chosen;
+}
 
 bool SmallWork::is_in(const std::string& folder_of_path) const {
   if (folder.empty()) return false;

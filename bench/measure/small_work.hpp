@@ -6,11 +6,21 @@
 
 #include "base/result.hpp"
 #include "base/threads.hpp"
-#include "bench/files/copy_sample.hpp"
 #include "bench/measure/plan.hpp"
 #include "bench/record/facts.hpp"
 
 namespace spark::bench {
+
+// Small files that the scenario `stagecopy` copies: folders of the dataset, different ones in each round.
+struct CopySample {
+  std::string source;             // the common parent folder; empty if there is nothing to copy
+  std::vector<DataFile> folders;  // with their bytes, in random order; none inside another
+
+  // The folders of a round, as paths relative to the source: at least one; several only up to `at_most`
+  // bytes. Empty means the whole source. Folders are reused as late as possible, since the target may still
+  // have them in its memory.
+  std::vector<std::string> of_round(unsigned round, Bytes at_most) const;
+};
 
 struct SmallWork {
   std::string folder;           // the sampled folder; empty: no sample, and all paths get files of one size
