@@ -8,6 +8,7 @@
 #include <boost/pfr.hpp>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -49,6 +50,10 @@ template <class T>
 inline constexpr bool kIsVector = false;
 template <class T>
 inline constexpr bool kIsVector<std::vector<T>> = true;
+template <class T>
+inline constexpr bool kIsMap = false;
+template <class Key, class T>
+inline constexpr bool kIsMap<std::map<Key, T>> = true;
 
 template <class T>
 json::value to_value(const T& field) {
@@ -60,6 +65,10 @@ json::value to_value(const T& field) {
     json::array all;
     for (const auto& one : field) all.push_back(to_value(one));
     return all;
+  } else if constexpr (kIsMap<T>) {
+    json::array pairs;
+    for (const auto& [key, one] : field) pairs.push_back(json::array{to_value(key), to_value(one)});
+    return pairs;
   } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
     return json::value(field.native());
   } else if constexpr (std::is_same_v<T, std::chrono::seconds>) {
@@ -89,6 +98,16 @@ bool read(const json::value& value, T& field) {
     bool is_whole = value.is_array();
     for (std::size_t at = 0; is_whole && at < value.get_array().size(); ++at)
       is_whole = read(value.get_array()[at], field.emplace_back());
+    return is_whole;
+  } else if constexpr (kIsMap<T>) {
+    field.clear();
+    bool is_whole = value.is_array();
+    for (std::size_t at = 0; is_whole && at < value.get_array().size(); ++at) {
+      const json::array* pair = value.get_array()[at].if_array();
+      typename T::key_type key{};
+      is_whole =
+          pair != nullptr && pair->size() == 2 && read((*pair)[0], key) && read((*pair)[1], field[key]);
+    }
     return is_whole;
   } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::filesystem::path>) {
     if (value.is_string()) field = std::string(value.get_string());

@@ -1,10 +1,9 @@
 #include "bench/demand/stored_demand.hpp"
 
-#include <cstdio>
-
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "bench/record/record.hpp"
+#include "bench/record/words.hpp"
 
 namespace spark::bench {
 namespace {
@@ -42,9 +41,7 @@ std::vector<std::string> StoredDemand::cautions() const {
         "counted");
   }
   if (waiting_share > kWaitingALot) {
-    char percent[32];
-    std::snprintf(percent, sizeof percent, "%.0f %%", 100 * waiting_share);
-    cautions.push_back("processes of this host waited for storage " + std::string(percent) +
+    cautions.push_back("processes of this host waited for storage " + percent_text(waiting_share) +
                        " of the time while the job was measured, so it may consume more: measure it from a "
                        "staged copy, on an idle host");
   }

@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "bench/record/statistics.hpp"
 
 namespace spark::bench {
 namespace {
@@ -129,10 +130,10 @@ CpuCounters read_cpu(const SystemRoot& root) {
 CpuUse cpu_between(const CpuCounters& before, const CpuCounters& after, double seconds) {
   CpuUse use;
   use.seconds = seconds;
-  use.busy = std::max(0.0, after.busy - before.busy);
-  use.kernel_threads = std::max(0.0, after.kernel_threads - before.kernel_threads);
+  use.busy_s = std::max(0.0, after.busy - before.busy);
+  use.kernel_threads_s = std::max(0.0, after.kernel_threads - before.kernel_threads);
   const double idle = std::max(0.0, after.idle - before.idle);
-  if (use.busy + idle > 0) use.idle_share = idle / (use.busy + idle);
+  if (use.busy_s + idle > 0) use.idle_share = idle / (use.busy_s + idle);
   for (std::size_t i = 0; i < std::min(before.core_busy.size(), after.core_busy.size()); ++i) {
     const double busy = after.core_busy[i] - before.core_busy[i];
     const double all = busy + after.core_idle[i] - before.core_idle[i];
@@ -142,14 +143,9 @@ CpuUse cpu_between(const CpuCounters& before, const CpuCounters& after, double s
 }
 
 IdleCpu idle_cpu(const std::vector<double>& rates) {
-  IdleCpu idle;
-  if (rates.empty()) return idle;
+  if (rates.empty()) return {};
   const auto count = static_cast<double>(rates.size());
-  for (const double rate : rates) idle.rate += rate / count;
-  double squares = 0;
-  for (const double rate : rates) squares += (rate - idle.rate) * (rate - idle.rate);
-  idle.error = rates.size() < 2 ? idle.rate : std::sqrt(squares / (count - 1) / count);
-  return idle;
+  return {mean(rates), rates.size() < 2 ? mean(rates) : deviation(rates) / std::sqrt(count)};
 }
 
 OriginCounters read_origin(const SystemRoot& root, const OriginSource& source) {

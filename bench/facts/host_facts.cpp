@@ -17,7 +17,8 @@ HostFacts read_host_facts() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long page_size = ::sysconf(_SC_PAGESIZE);
   host.cpus = cpus > 0 ? static_cast<unsigned>(cpus) : 0;
-  if (pages > 0 && page_size > 0) host.memory = static_cast<Bytes>(pages) * static_cast<Bytes>(page_size);
+  if (pages > 0 && page_size > 0)
+    host.memory_bytes = static_cast<Bytes>(pages) * static_cast<Bytes>(page_size);
   return host;
 }
 

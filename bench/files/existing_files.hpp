@@ -36,6 +36,7 @@ struct FoundFiles {
   bool complete = true;      // false if a limit ended the walk
   std::uint64_t sparse = 0;  // skipped: mostly holes, which read as zeros without touching the storage
 };
+SPARK_MESSAGE(FoundFiles, (files, folders, bytes, entries, all_bytes, all_files, complete, sparse));
 
 // Blocks on the path: run it in a child (process.hpp). Unreadable folders and files are skipped.
 FoundFiles find_files(const std::string& folder, const WalkLimits& limits);

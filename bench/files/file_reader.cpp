@@ -46,7 +46,7 @@ class Worker {
     }
   }
 
-  FilesRead read;
+  Measured read;
   std::optional<Error> error;
 
  private:
@@ -62,7 +62,7 @@ class Worker {
       read.bytes += static_cast<Bytes>(got);
       if (reading_.progress != nullptr) *reading_.progress += static_cast<std::uint64_t>(got);
     }
-    ++read.files;
+    ++read.ios;
     const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start);
     ++read.bins[bin_of(static_cast<std::uint64_t>(took.count()))];
     return {};
@@ -81,7 +81,7 @@ class Worker {
   std::string buffer_;
 };
 
-Result<> one_pass(const FileReading& reading, const std::vector<std::string>& files, FilesRead& total) {
+Result<> one_pass(const FileReading& reading, const std::vector<std::string>& files, Measured& total) {
   std::atomic<std::size_t> next = 0;
   std::vector<Worker> workers;
   workers.reserve(reading.threads);
@@ -100,7 +100,7 @@ Result<> one_pass(const FileReading& reading, const std::vector<std::string>& fi
   for (Worker& worker : workers) {
     if (worker.error) return fail(std::move(*worker.error));
     total.bytes += worker.read.bytes;
-    total.files += worker.read.files;
+    total.ios += worker.read.ios;
     merge_into(total.bins, worker.read.bins);
   }
   return {};
@@ -123,8 +123,8 @@ std::uint64_t opens_so_far(const FileReading& reading) {
 
 }  // namespace
 
-Result<FilesRead> read_files(const FileReading& reading) {
-  FilesRead total;
+Result<Measured> read_files(const FileReading& reading) {
+  Measured total;
   if (reading.opens_sent && reading.opens_sent()) total.opens = 0;
   const std::size_t count = reading.files.size();
   const std::size_t pass = reading.pass == 0 ? count : std::min(reading.pass, count);
@@ -135,13 +135,13 @@ Result<FilesRead> read_files(const FileReading& reading) {
     std::shuffle(files.begin(), files.end(), random);
     const bool is_new = first + pass <= count;
     const bool is_untouched = is_new && reading.delegations == Delegations::Avoid && !reading.may_be_cached;
-    if (reading.cold && !is_untouched) {
+    if (!is_untouched) {
       if (auto evicted = evict_from_cache(files, reading.delegations); !evicted) return evicted.take_error();
     }
     const std::uint64_t opens = opens_so_far(reading);
     if (auto done = one_pass(reading, files, total); !done) return done.take_error();
     if (total.opens) *total.opens += opens_so_far(reading) - opens;
-    if (total.files == 0 || std::chrono::duration<double>(total.seconds) >= reading.at_least) return total;
+    if (total.ios == 0 || std::chrono::duration<double>(total.seconds) >= reading.at_least) return total;
   }
 }
 

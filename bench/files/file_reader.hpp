@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "bench/record/histogram.hpp"
+#include "bench/record/measured.hpp"
 
 namespace spark::bench {
 
@@ -32,7 +32,6 @@ struct FileReading {
   Delegations delegations = Delegations::None;
   bool may_be_cached = true;  // false: Avoid does not even evict a file that this run has not read yet
   unsigned threads = 1;
-  bool cold = true;        // evict the files from the page cache before each pass
   Duration at_least{0};    // repeat passes until this time is over; 0: one pass
   Bytes rate = 0;          // limit in bytes per second for all threads together; 0: no limit
   std::uint64_t seed = 0;  // for the order of the files within a pass
@@ -41,15 +40,7 @@ struct FileReading {
   std::function<std::optional<std::uint64_t>()> opens_sent = {};
 };
 
-struct FilesRead {
-  Bytes bytes = 0;
-  std::uint64_t files = 0;
-  std::optional<std::uint64_t> opens;  // requests to open a file while reading
-  double seconds = 0;                  // reading time only
-  Bins bins;                           // each file's time from open to close
-};
-
-Result<FilesRead> read_files(const FileReading& reading);
+Result<Measured> read_files(const FileReading& reading);
 
 // Evicts these files' clean pages from the page cache. The kernel may keep pages that other processes use, so
 // the bytes from the storage are counted as well.

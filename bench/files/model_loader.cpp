@@ -82,7 +82,7 @@ class Loader {
  public:
   explicit Loader(const ModelLoading& loading) : loading_(loading), blocks_(blocks_of(loading)) {}
 
-  Result<ModelLoaded> run() {
+  Result<Measured> run() {
     const std::vector<std::string> names = names_of();
     if (auto evicted = evict_from_cache(names); !evicted) return evicted.take_error();
     // Of another user's files the kernel says that all pages are cached.
@@ -90,15 +90,16 @@ class Loader {
     const Mapping tensors(loading_.threads * loading_.block, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1);
     if (!tensors) return fail_errno(errno, "getting memory for tensors");
-    ModelLoaded loaded;
-    loaded.memory.before = free_memory();
+    Measured loaded;
+    FreeMemory& memory = loaded.memory.emplace();
+    memory.before = free_memory();
     start_ = Clock::now();
     const auto ran = run_in_threads(loading_.threads, [&](std::size_t number) {
       if (auto done = load_some(tensors.data() + number * loading_.block); !done) fail_with_first(done);
     });
     loaded.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    loaded.memory.after = free_memory();
-    if (left && *left < all_bytes() / 20) loaded.memory.cached = cached_bytes(loading_.files);
+    memory.after = free_memory();
+    if (left && *left < all_bytes() / 20) memory.cached = cached_bytes(loading_.files);
     if (!ran) return fail_with(ran.error(), "loading weights");
     if (*ran < loading_.threads)
       return fail(Errc::Failed,
@@ -106,6 +107,7 @@ class Loader {
                   "raise the limit on processes (`ulimit -u`, pids.max)");
     if (error_) return fail(std::move(*error_));
     loaded.bytes = done_;
+    loaded.ios = loading_.files.size();
     if (auto evicted = evict_from_cache(names); !evicted) return evicted.take_error();
     return loaded;
   }
@@ -219,7 +221,7 @@ bool is_weights(const std::string& path) {
 
 }  // namespace
 
-Result<ModelLoaded> load_model(const ModelLoading& loading) {
+Result<Measured> load_model(const ModelLoading& loading) {
   return Loader(loading).run();
 }
 

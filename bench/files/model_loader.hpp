@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "bench/record/facts.hpp"
+#include "bench/record/measured.hpp"
 #include "bench/record/scenario.hpp"
 
 namespace spark::bench {
@@ -24,15 +24,10 @@ struct ModelLoading {
   std::function<Bytes()> free_memory = {};         // of the host
 };
 
-struct ModelLoaded {
-  Bytes bytes = 0;
-  double seconds = 0;
-  FreeMemory memory;  // without the page cache's files, with the tensors; after loading, with both
-};
-
 // Once, in the order of the files, which are evicted from the page cache before and after. Each byte is
-// copied to memory that no file backs. Failed if a file has become shorter.
-Result<ModelLoaded> load_model(const ModelLoading& loading);
+// copied to memory that no file backs. Free memory is that without the page cache's files and with the
+// tensors before, and with both after. Failed if a file has become shorter.
+Result<Measured> load_model(const ModelLoading& loading);
 
 // The files to load, `at_most` bytes in all, so the last one may be cut: of those given, the weights by their
 // names, or all if there are none.

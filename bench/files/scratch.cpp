@@ -40,13 +40,9 @@ std::string pid_namespace() {
 }
 
 std::string marker_of(const Owner& owner) {
-  return pretty(json::object{{"program", "spark-stage bench"},
-                             {"pid", owner.pid},
-                             {"start_ticks", owner.start_ticks},
-                             {"boot_id", owner.boot_id},
-                             {"pid_namespace", owner.pid_namespace},
-                             {"expires", owner.expires}}) +
-         "\n";
+  json::object marker = to_message(owner);
+  marker["program"] = "spark-stage bench";
+  return pretty(marker) + "\n";
 }
 
 // Any user may have placed the marker: follow no link and wait for no FIFO.
@@ -66,15 +62,9 @@ Result<Owner> read_owner(const std::string& folder) {
   if (!text) return text.take_error();
   auto marker = parse_json_object(*text);
   if (!marker) return marker.take_error();
-  const auto pid = get_int(*marker, "pid");
-  const auto expires = get_int(*marker, "expires");
-  if (!pid || !expires) return fail(Errc::Invalid, "no benchmark's marker");
   Owner owner;
-  owner.pid = static_cast<pid_t>(*pid);
-  owner.start_ticks = static_cast<std::uint64_t>(get_int(*marker, "start_ticks").value_or(0));
-  owner.boot_id = get_text(*marker, "boot_id");
-  owner.pid_namespace = get_text(*marker, "pid_namespace");
-  owner.expires = *expires;
+  read_present(*marker, owner);
+  if (owner.pid == 0 || owner.expires == 0) return fail(Errc::Invalid, "no benchmark's marker");
   return owner;
 }
 

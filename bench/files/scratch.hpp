@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/described.hpp"
 #include "base/result.hpp"
 
 namespace spark::bench {
@@ -25,6 +26,7 @@ struct Owner {
   std::string boot_id, pid_namespace;
   std::int64_t expires = 0;  // Unix time at which the run has ended even if slow
 };
+SPARK_MESSAGE(Owner, (pid, start_ticks, boot_id, pid_namespace, expires));
 
 Owner this_process(std::int64_t expires);
 

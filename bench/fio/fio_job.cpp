@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -16,20 +17,19 @@ std::string option(std::string_view name, std::uint64_t value) {
   return option(name, std::to_string(value));
 }
 
+// Options as typed, without blanks in any.
+void add(std::vector<std::string>& command, std::string_view options) {
+  for (std::string& word : split(options, ' ')) command.push_back(std::move(word));
+}
+
 // Options of every run. Threads, not processes, so that killing fio ends all of them.
 std::vector<std::string> common(const FioSetup& setup) {
-  return {setup.program,
-          "--output-format=json+",
-          "--status-interval=1",
-          "--eta=never",
-          option("aux-path", setup.aux_folder),
-          "--name=global",
-          "--thread",
-          "--group_reporting",
-          "--lat_percentiles=1",
-          "--clat_percentiles=0",
-          "--verify_state_save=0",
-          "--randrepeat=0"};
+  std::vector<std::string> command = {setup.program};
+  add(command, "--output-format=json+ --status-interval=1 --eta=never");
+  command.push_back(option("aux-path", setup.aux_folder));
+  add(command, "--name=global --thread --group_reporting --lat_percentiles=1 --clat_percentiles=0");
+  add(command, "--verify_state_save=0 --randrepeat=0");
+  return command;
 }
 
 std::vector<std::string> common(const FioSetup& setup, bool direct) {
@@ -111,12 +111,10 @@ std::vector<std::string> cell_command(const FioSetup& setup, const Scenario& sce
     const double each = limits.rate / static_cast<double>(streams.size());
     command.push_back(option("rate", static_cast<std::uint64_t>(std::max(1.0, each))));
   }
-  command.emplace_back("--file_service_type=sequential");
-  command.emplace_back("--allow_file_create=0");
+  add(command, "--file_service_type=sequential --allow_file_create=0");
   if (scenario.writes) {
     // Scrambled random buffers are incompressible, without the CPU cost of refilling each one.
-    for (const char* text : {"--scramble_buffers=1", "--overwrite=1", "--end_fsync=1"})
-      command.emplace_back(text);
+    add(command, "--scramble_buffers=1 --overwrite=1 --end_fsync=1");
   } else {
     command.emplace_back("--readonly");
   }
@@ -134,11 +132,8 @@ std::vector<std::string> layout_command(const FioSetup& setup, const std::vector
                                         Bytes rate) {
   std::vector<std::string> command = common(setup, true);
   if (rate > 0) command.push_back(option("rate", rate));
-  for (const char* text :
-       {"--rw=write", "--bs=1048576", "--iodepth=8", "--fallocate=none", "--file_service_type=sequential",
-        "--refill_buffers=1", "--end_fsync=1", "--name=layout"}) {
-    command.emplace_back(text);
-  }
+  add(command, "--rw=write --bs=1048576 --iodepth=8 --fallocate=none --file_service_type=sequential");
+  add(command, "--refill_buffers=1 --end_fsync=1 --name=layout");
   std::vector<std::string> names;
   Bytes bytes = 0;
   for (const DataFile& file : files) {
@@ -166,10 +161,7 @@ std::string job_file(const std::vector<std::string>& command) {
 std::vector<std::string> probe_command(const FioSetup& setup, const std::string& file) {
   std::vector<std::string> command = common(setup);
   command.push_back(option("ioengine", setup.engine));
-  for (const char* text : {"--direct=0", "--rw=read", "--bs=4096", "--size=4096", "--readonly",
-                           "--allow_file_create=0", "--name=probe"}) {
-    command.emplace_back(text);
-  }
+  add(command, "--direct=0 --rw=read --bs=4096 --size=4096 --readonly --allow_file_create=0 --name=probe");
   command.push_back(option("filename", joined_filenames({file})));
   return command;
 }

@@ -54,7 +54,7 @@ std::string said(const FioEnd& end) {
   return tail.empty() ? " and said nothing" : ": " + tail;
 }
 
-std::vector<std::string> faults_of_counters(const FioCounters& counters, double asked_seconds) {
+std::vector<std::string> faults_of_counters(const Measured& counters, double asked_seconds) {
   std::vector<std::string> faults;
   if (counters.bytes == 0 || counters.ios == 0 || counters.seconds <= 0) {
     faults.emplace_back("fio moved no data");
@@ -102,8 +102,8 @@ void FioStream::take(char c, std::vector<json::object>& done) {
   }
 }
 
-FioCounters counters_of(const json::object& fio, Direction direction) {
-  FioCounters counters;
+Measured counters_of(const json::object& fio, Direction direction) {
+  Measured counters;
   for (const json::object& fields : objects_in(fio, "jobs")) {
     // job_runtime is the sum over the threads of a group (ms), unlike `runtime`.
     const double thread_seconds = get_double(fields, "job_runtime").value_or(0) / 1000;

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "base/units.hpp"
-#include "bench/record/histogram.hpp"
+#include "bench/record/measured.hpp"
 
 namespace spark::bench {
 
@@ -41,20 +40,12 @@ struct FioEnd {
   bool cut = false;                  // its output ends inside an object
   std::optional<json::object> last;  // cumulative: the last object covers the whole run
   std::string words;                 // all non-JSON text of both outputs
-  std::vector<std::string> command;
 };
 
 enum class Direction { Read, Write };
 
 // Cumulative counters of one object, summed over all jobs.
-struct FioCounters {
-  Bytes bytes = 0;
-  double seconds = 0;  // of the longest job
-  std::uint64_t ios = 0;
-  double cpu_seconds = 0;  // user and system time of fio itself, without kernel threads
-  Bins bins;
-};
-FioCounters counters_of(const json::object& fio, Direction direction);
+Measured counters_of(const json::object& fio, Direction direction);
 
 // The reasons why this run is invalid; empty if it is valid. `asked_seconds` is the requested runtime of a
 // time-based job, 0 if the job ends by size.

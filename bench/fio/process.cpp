@@ -62,7 +62,6 @@ Result<FioEnd> run_fio(const FioRun& run) {
     return fail(std::move(error));
   }
   FioEnd end;
-  end.command = run.command;
   FioStream stream;
   std::string out, errors;
   const SteadyPoint last_moment = std::chrono::steady_clock::now() + run.deadline;

@@ -5,8 +5,10 @@
 
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "base/described.hpp"
 #include "base/json.hpp"
 #include "base/threads.hpp"
 #include "base/units.hpp"
@@ -36,5 +38,27 @@ struct ApartOptions {
 // TimedOut if the child hangs (it is killed, or abandoned if the kill has no effect); Cancelled on `stop`.
 // The caller's other threads don't exist in `work`.
 Result<json::value> run_apart(const ApartOptions& options, const std::function<Result<json::value>()>& work);
+
+// The same for work that results in a message (base/described.hpp), or in nothing.
+template <class Work>
+requires(!std::is_same_v<std::invoke_result_t<Work>, Result<json::value>>)
+    std::invoke_result_t<Work> run_apart(const ApartOptions& options, const Work& work) {
+  using Message = typename std::invoke_result_t<Work>::value_type;
+  const auto answer = run_apart(options, [&]() -> Result<json::value> {
+    auto done = work();
+    if (!done) return done.take_error();
+    if constexpr (std::is_void_v<Message>) {
+      return json::value();
+    } else {
+      return json::value(to_message(*done));
+    }
+  });
+  if (!answer) return answer.take_error();
+  if constexpr (std::is_void_v<Message>) {
+    return {};
+  } else {
+    return from_message<Message>(answer->is_object() ? answer->get_object() : json::object());
+  }
+}
 
 }  // namespace spark::bench

@@ -58,16 +58,11 @@ class Sum {
   double rate_ = 0, ios_ = 0, hosts_ = 0;
 };
 
-// Each host has its own local drive.
-bool is_shared(const PathRecord& path) {
-  return path.storage.kind == PathKind::RemoteBlock || path.storage.kind == PathKind::Nas;
-}
-
 void add_overlaps(Record& merged, const std::vector<Record>& records) {
-  for (PathRecord& path : merged.paths) {
+  for (PathRecord& path : merged.paths) {  // each host has its own local drive
     for (const ScenarioRecord& scenario : merged.scenarios) {
       const std::set<unsigned> rounds = valid_rounds(merged, path.name, scenario.id);
-      if (!is_shared(path) || records.size() < 2 || rounds.empty()) continue;
+      if (!is_remote(path.storage.kind) || records.size() < 2 || rounds.empty()) continue;
       const double share = overlap_of(records, path.name, scenario.id, rounds);
       path.at_once.push_back({scenario.id, share});
       if (share < kEnoughOverlap) merged.warnings.push_back(apart_words(path.name, path.at_once.back()));

@@ -22,6 +22,18 @@
 #include "bench/measure/plan.hpp"
 
 namespace spark::bench {
+
+// What a child finds out about a path.
+struct PathLook {
+  std::string folder;
+  std::uint64_t device = 0;
+  Bytes size = 0, free = 0;
+  std::string read_only_reason;
+  std::vector<DataFile> files;
+  std::vector<std::string> notes;
+};
+SPARK_MESSAGE(PathLook, (folder, device, size, free, read_only_reason, files, notes));
+
 namespace {
 
 constexpr Duration kAnswerTime{20'000};
@@ -31,7 +43,7 @@ constexpr const char* kNoDirect =
     "its file system refuses direct I/O (O_DIRECT), and through the page cache "
     "this would measure memory";
 
-Result<json::value> refuse_what_is_no_folder(const std::string& path, mode_t mode) {
+Result<PathLook> refuse_what_is_no_folder(const std::string& path, mode_t mode) {
   if (S_ISBLK(mode) || S_ISCHR(mode)) {
     return fail(Errc::Refused, path + " is a device: the benchmark works only inside folders",
                 "mount it and give a folder of the mount");
@@ -39,38 +51,34 @@ Result<json::value> refuse_what_is_no_folder(const std::string& path, mode_t mod
   return fail(Errc::Invalid, path + " is not a folder", "give a folder to measure in");
 }
 
-// Runs in a child. {folder, device, size, free, read_only_reason, notes}
-Result<json::value> look_at(const std::string& path) {
+// Runs in a child; finds no files.
+Result<PathLook> look_at(const std::string& path) {
   const std::string shown = printable(path);
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return fail_errno(errno, "looking at " + shown);
   if (!S_ISDIR(status.st_mode)) return refuse_what_is_no_folder(shown, status.st_mode);
   const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), std::free);
   if (!resolved) return fail_errno(errno, "resolving " + shown);
-  const std::string folder = resolved.get();
-  if (!fio_filename(folder + "/x")) {
-    return fail(Errc::Invalid, "fio can't work in " + printable(folder) + ": the name holds '#', ';' or '\\'",
+  PathLook look;
+  look.folder = resolved.get();
+  look.device = status.st_dev;
+  if (!fio_filename(look.folder + "/x")) {
+    return fail(Errc::Invalid,
+                "fio can't work in " + printable(look.folder) + ": the name holds '#', ';' or '\\'",
                 "give the folder another name, or bind-mount it under one");
   }
   struct statvfs space {};
-  if (::statvfs(folder.c_str(), &space) != 0)
+  if (::statvfs(look.folder.c_str(), &space) != 0)
     return fail_errno(errno, "asking " + shown + " for its free space");
-  std::string read_only;
+  look.size = static_cast<Bytes>(space.f_blocks) * space.f_frsize;
+  look.free = static_cast<Bytes>(space.f_bavail) * space.f_frsize;
   if ((space.f_flag & ST_RDONLY) != 0) {
-    read_only = "mounted read-only";
-  } else if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    read_only = errno == EROFS ? "mounted read-only" : "no permission to write";
+    look.read_only_reason = "mounted read-only";
+  } else if (::faccessat(AT_FDCWD, look.folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    look.read_only_reason = errno == EROFS ? "mounted read-only" : "no permission to write";
   }
-  json::array notes;
-  if (read_only.empty()) {
-    for (const std::string& note : sweep_leftovers(folder, ::time(nullptr))) notes.emplace_back(note);
-  }
-  return json::object{{"folder", folder},
-                      {"device", status.st_dev},
-                      {"size", static_cast<Bytes>(space.f_blocks) * space.f_frsize},
-                      {"free", static_cast<Bytes>(space.f_bavail) * space.f_frsize},
-                      {"read_only_reason", read_only},
-                      {"notes", notes}};
+  if (look.read_only_reason.empty()) look.notes = sweep_leftovers(look.folder, ::time(nullptr));
+  return look;
 }
 
 // Unsupported if the file system rejects direct I/O on the file. Reads one block if the file has one.
@@ -84,36 +92,33 @@ Result<> try_direct(const std::string& path) {
   return fail_errno(errno, "reading " + printable(path));
 }
 
-// Runs in a child. {files: []}; the data file does not exist yet.
-Result<json::value> open_scratch(const std::string& folder, const Owner& owner) {
+// Runs in a child; the data files don't exist yet.
+Result<PathLook> open_scratch(const std::string& folder, const Owner& owner) {
   if (auto made = make_scratch(folder, owner); !made) return made.take_error();
   auto direct = try_direct(folder + "/" + kScratchMarker);
   if (!direct) return direct.take_error();
-  return json::object{{"files", json::array{}}, {"notes", json::array{}}};
+  return PathLook();
 }
 
-// Runs in a child. {files: [{path, bytes}], notes: []}
-Result<json::value> open_existing(const std::string& folder) {
-  const FoundFiles found = find_files(folder, {});
-  json::array notes;
+// Runs in a child.
+Result<PathLook> open_existing(const std::string& folder) {
+  FoundFiles found = find_files(folder, {});
+  PathLook look;
   if (found.sparse > 0) {
-    notes.emplace_back(std::to_string(found.sparse) +
-                       " sparse files were passed over: holes cost no storage");
+    look.notes.push_back(std::to_string(found.sparse) +
+                         " sparse files were passed over: holes cost no storage");
   }
   if (!found.complete) {
-    notes.emplace_back("looked at " + std::to_string(found.entries) +
-                       " entries only: there may be larger files deeper down");
+    look.notes.push_back("looked at " + std::to_string(found.entries) +
+                         " entries only: there may be larger files deeper down");
   }
   if (found.files.empty()) {
     return fail(Errc::NotFound, "it may not be written, and holds no file of at least 4 KiB to read");
   }
   auto direct = try_direct(found.files.front().path);
   if (!direct) return direct.take_error();
-  json::array files;
-  for (const DataFile& file : found.files) {
-    files.push_back(json::object{{"path", file.path}, {"bytes", file.bytes}});
-  }
-  return json::object{{"files", std::move(files)}, {"notes", std::move(notes)}};
+  look.files = std::move(found.files);
+  return look;
 }
 
 bool is_for_the_user(Errc kind) {
@@ -132,21 +137,18 @@ Result<BenchTarget> BenchTarget::inspect(const PathUnderTest& path, const System
                                          const StopFlag& stop) {
   BenchTarget target(path);
   const ApartOptions options{"looking at " + printable(path.path), kAnswerTime, &stop};
-  auto answer = run_apart(options, [&] { return look_at(path.path); });
-  if (!answer && is_for_the_user(answer.error().kind)) {
-    return answer.take_error();
-  }
-  if (!answer) {
-    target.record.unusable = answer.error().message();
+  auto look = run_apart(options, [&] { return look_at(path.path); });
+  if (!look && is_for_the_user(look.error().kind)) return look.take_error();
+  if (!look) {
+    target.record.unusable = look.error().message();
     return target;
   }
-  const json::object& facts = answer->as_object();
-  target.record.folder = get_string(facts, "folder").value_or(path.path);
-  target.record.size = get_count(facts, "size");
-  target.record.free = get_count(facts, "free");
-  target.record.read_only_reason = get_text(facts, "read_only_reason");
-  target.device = static_cast<std::uint64_t>(get_int(facts, "device").value_or(0));
-  target.take_answer(facts);
+  target.record.folder = look->folder;
+  target.record.size = look->size;
+  target.record.free = look->free;
+  target.record.read_only_reason = look->read_only_reason;
+  target.record.notes = look->notes;
+  target.device = look->device;
   target.read_facts(root);
   return target;
 }
@@ -157,13 +159,6 @@ void BenchTarget::read_facts(const SystemRoot& root) {
   if (record.mount) record.storage = read_storage_facts(root, *record.mount, device);
 }
 
-void BenchTarget::take_answer(const json::object& answer) {
-  for (const json::value& note : get_list(answer, "notes")) record.notes.emplace_back(note.as_string());
-  for (const json::value& file : get_list(answer, "files")) {
-    record.files.push_back({get_text(file.as_object(), "path"), get_count(file.as_object(), "bytes")});
-  }
-}
-
 void BenchTarget::open(const Owner& owner, const Layout& layout, const StopFlag& stop) {
   const ApartOptions options{"preparing " + printable(record.folder), kAnswerTime, &stop};
   const bool writable = is_writable();
@@ -172,13 +167,14 @@ void BenchTarget::open(const Owner& owner, const Layout& layout, const StopFlag&
   }
   const SmallWork dataset{layout.dataset, {}, {}, 0, {}};
   const std::string& existing = dataset.is_in(record.folder) ? layout.dataset : record.folder;
-  auto answer = run_apart(
+  const auto look = run_apart(
       options, [&] { return writable ? open_scratch(scratch_.folder, owner) : open_existing(existing); });
-  if (!answer) {
-    record.unusable = answer.error().message();
+  if (!look) {
+    record.unusable = look.error().message();
     return;
   }
-  take_answer(answer->as_object());
+  record.files = look->files;
+  record.notes.insert(record.notes.end(), look->notes.begin(), look->notes.end());
   const bool has_small = !layout.small.sizes.empty();
   if (has_small && layout.small.is_in(record.folder)) take_small_work(layout.small);
   if (!writable) return;
@@ -205,10 +201,9 @@ void BenchTarget::make_small_files_in(const Layout& layout, const StopFlag& stop
   const Duration deadline =
       kAnswerTime + Duration(static_cast<std::int64_t>((count / kSlowestFiles + paced) * 1000));
   const ApartOptions options{"making small files in " + printable(record.folder), deadline, &stop};
-  const auto made = run_apart(options, [&]() -> Result<json::value> {
+  const auto made = run_apart(options, [&] {
     const auto own = record.storage.kind == PathKind::Nas ? Delegations::GiveBack : Delegations::None;
-    if (auto done = make_small_files(folder, work.sizes, layout.rate, own); !done) return done.take_error();
-    return json::value(true);
+    return make_small_files(folder, work.sizes, layout.rate, own);
   });
   if (!made) {
     record.unusable = made.error().message();
@@ -234,13 +229,7 @@ Result<> BenchTarget::close() {
   const std::string folder = std::exchange(scratch_.folder, {});
   if (folder.empty()) return {};
   const ApartOptions options{"removing the benchmark's folder " + printable(folder), kRemoveTime, nullptr};
-  auto answer = run_apart(options, [&]() -> Result<json::value> {
-    auto removed = remove_scratch(folder);
-    if (!removed) return removed.take_error();
-    return json::value(true);
-  });
-  if (!answer) return answer.take_error();
-  return {};
+  return run_apart(options, [&] { return remove_scratch(folder); });
 }
 
 // The folder is still open here only if a run ends with an error, and that error is reported instead.

@@ -60,7 +60,6 @@ class BenchTarget {
 
  private:
   explicit BenchTarget(const PathUnderTest& path);
-  void take_answer(const json::object& answer);
   void read_facts(const SystemRoot& root);
   void take_small_work(const SmallWork& work);
   void make_small_files_in(const Layout& layout, const StopFlag& stop);

@@ -79,22 +79,21 @@ class Meter {
     return std::min(limit, demand);
   }
 
-  void take(FioCounters counters) {
-    cell_.bytes = counters.bytes;
-    cell_.ios = counters.ios;
-    cell_.seconds = counters.seconds;
-    cell_.cpu_seconds = counters.cpu_seconds;
-    cell_.bins = std::move(counters.bins);
+  void take(Measured measured) {
+    cell_.bytes = measured.bytes;
+    cell_.ios = measured.ios;
+    cell_.opens = measured.opens;
+    cell_.seconds = measured.seconds;
+    cell_.cpu_seconds = measured.cpu_seconds;
+    cell_.bins = std::move(measured.bins);
+    cell_.memory = measured.memory;
   }
 
   bool evict() {
     std::vector<std::string> files;
     for (const DataFile& file : target_.record.files) files.push_back(file.path);
-    const auto done =
-        apart("emptying the page cache for " + target_.record.name, nullptr, [&]() -> Result<json::value> {
-          if (auto evicted = evict_from_cache(files); !evicted) return evicted.take_error();
-          return json::value(true);
-        });
+    const auto done = apart("emptying the page cache for " + target_.record.name, nullptr,
+                            [&] { return evict_from_cache(files); });
     if (!done) fault(done.error());
     return done.has_value();
   }
@@ -140,39 +139,19 @@ class Meter {
     reading.delegations = target_.delegations();
     reading.may_be_cached = target_.may_be_cached;
     reading.threads = scenario_.streams;
-    reading.cold = scenario_.cache == Cache::Cold;
     reading.at_least = bench_.options.runtime;
     reading.rate = bench_.options.rate_limit;
     reading.seed = cell_.order;
     reading.progress = counter.get();
     reading.opens_sent = [&] { return opens_sent(); };
-    const CounterSnapshot witness(bench_.options.root, target_);
-    const auto answer = apart("reading small files", &counter, [&] { return read_as_json(reading); });
-    if (!answer) {
-      fault(answer.error());
-      return false;
-    }
-    cell_.status = CellStatus::Invalid;
-    take(answer->as_object());
+    if (!measure("reading small files", counter, [&] { return read_files(reading); })) return false;
     target_.files_read += cell_.ios;
-    witness.fill(cell_);
     return true;
   }
 
   std::optional<std::uint64_t> opens_sent() const {
     const std::string& mount_point = target_.record.storage.origin.nfs_mount;
     return mount_point.empty() ? std::nullopt : nfs_opens(bench_.options.root, mount_point);
-  }
-
-  static Result<json::value> read_as_json(const FileReading& reading) {
-    auto read = read_files(reading);
-    if (!read) return read.take_error();
-    json::object bins;
-    for (const auto& [nanoseconds, count] : read->bins) bins[std::to_string(nanoseconds)] = count;
-    json::object answer{
-        {"bytes", read->bytes}, {"ios", read->files}, {"seconds", read->seconds}, {"bins", std::move(bins)}};
-    if (read->opens) answer["opens"] = *read->opens;
-    return answer;
   }
 
   void by_copy() {
@@ -197,26 +176,19 @@ class Meter {
     if (is_small && !give_back_delegations()) return;
     const SharedCounter counter;
     const std::uint64_t opens = opens_sent().value_or(0);
-    const CounterSnapshot witness(bench_.options.root, target_);
-    const auto answer = apart("staging", &counter, [&] {
-      return copy_as_json(work, *bench_.local, bench_.options.rate_limit, counter.get());
-    });
-    if (!answer) return fault(answer.error());
-    cell_.status = CellStatus::Invalid;
-    take(answer->as_object());
+    const auto copy = [&] {
+      return measure_copy(work, *bench_.local, bench_.options.rate_limit, counter.get());
+    };
+    if (!measure("staging", counter, copy)) return;
     if (is_small && opens_sent()) cell_.opens = opens_sent().value_or(0) - opens;
-    witness.fill(cell_);
     for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
   }
 
   // `smallfiles` has read the files that are now copied.
   bool give_back_delegations() {
     if (target_.delegations() != Delegations::GiveBack) return true;
-    const auto done = apart("giving back delegations", nullptr, [&]() -> Result<json::value> {
-      auto given = evict_from_cache(target_.small_files, Delegations::GiveBack);
-      if (!given) return given.take_error();
-      return json::value(true);
-    });
+    const auto done = apart("giving back delegations", nullptr,
+                            [&] { return evict_from_cache(target_.small_files, Delegations::GiveBack); });
     if (!done) fault(done.error());
     return done.has_value();
   }
@@ -229,30 +201,28 @@ class Meter {
     }
     const SharedCounter counter;
     loading.progress = counter.get();
-    const CounterSnapshot witness(bench_.options.root, target_);
-    const auto answer = apart("loading weights", &counter, [&] { return load_as_json(loading); });
-    if (!answer) return fault(answer.error());
-    cell_.status = CellStatus::Invalid;
-    take(answer->as_object());
-    cell_.memory = free_memory_of(answer->as_object());
-    witness.fill(cell_);
+    if (!measure("loading weights", counter, [&] { return load_model(loading); })) return;
+    if (cell_.memory->before == 0) cell_.memory.reset();  // the host does not tell
     for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
   }
 
-  void take(const json::object& answer) {
-    cell_.bytes = get_count(answer, "bytes");
-    cell_.ios = get_count(answer, "ios");
-    if (const auto opens = get_int(answer, "opens")) cell_.opens = static_cast<std::uint64_t>(*opens);
-    cell_.seconds = get_double(answer, "seconds").value_or(0);
-    const json::object* bins = get_object(answer, "bins");
-    if (bins == nullptr) return;
-    for (const auto& [key, count] : *bins) {
-      cell_.bins[std::strtoull(std::string(key).c_str(), nullptr, 10)] = count.to_number<std::uint64_t>();
+  // In a child. False: it failed, and the cell has the reason.
+  template <class Work>
+  bool measure(const std::string& doing, const SharedCounter& counter, const Work& work) {
+    const CounterSnapshot witness(bench_.options.root, target_);
+    auto measured = apart(doing, &counter, work);
+    if (!measured) {
+      fault(measured.error());
+      return false;
     }
+    cell_.status = CellStatus::Invalid;
+    take(std::move(*measured));
+    witness.fill(cell_);
+    return true;
   }
 
-  Result<json::value> apart(const std::string& doing, const SharedCounter* counter,
-                            const std::function<Result<json::value>()>& work) {
+  template <class Work>
+  std::invoke_result_t<Work> apart(const std::string& doing, const SharedCounter* counter, const Work& work) {
     ApartOptions options{doing, cell_deadline(bench_.options), &bench_.stop};
     if (counter != nullptr) options.on_wait = Teller(tell_, *counter);
     return run_apart(options, work);

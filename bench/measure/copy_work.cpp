@@ -28,8 +28,8 @@ CopyWork copy_work(const BenchTarget& target, const BenchOptions& options, unsig
   return {fitting[(round + options.part.offset_in(turns)) % turns], {}};
 }
 
-Result<json::value> copy_as_json(const CopyWork& work, const BenchTarget& local, Bytes rate_limit,
-                                 std::atomic<std::uint64_t>* done) {
+Result<Measured> measure_copy(const CopyWork& work, const BenchTarget& local, Bytes rate_limit,
+                              std::atomic<std::uint64_t>* done) {
   const std::filesystem::path folder = std::filesystem::path(local.scratch()) / kScratchStaged;
   std::error_code error;
   std::filesystem::remove_all(folder, error);
@@ -47,10 +47,11 @@ Result<json::value> copy_as_json(const CopyWork& work, const BenchTarget& local,
   auto report = staging::copy(work.source, folder / "copy", engine, show, never);
   std::filesystem::remove_all(folder, error);
   if (!report) return report.take_error();
-  return json::object{{"bytes", report->bytes},
-                      {"ios", report->files},
-                      {"seconds", report->seconds},
-                      {"bins", json::object{}}};
+  Measured copied;
+  copied.bytes = report->bytes;
+  copied.ios = report->files;
+  copied.seconds = report->seconds;
+  return copied;
 }
 
 }  // namespace spark::bench

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/json.hpp"
 #include "bench/measure/bench_target.hpp"
 
 namespace spark::bench {
@@ -20,9 +19,9 @@ struct CopyWork {
 // Empty if every file is too large.
 CopyWork copy_work(const BenchTarget& target, const BenchOptions& options, unsigned round);
 
-// Copies into the scratch folder of `local` with our own engine, and removes the copy: {bytes, ios, seconds,
-// bins}. `rate_limit` is in bytes per second, 0: no limit. `done`, if set, counts the bytes. Runs in a child.
-Result<json::value> copy_as_json(const CopyWork& work, const BenchTarget& local, Bytes rate_limit,
-                                 std::atomic<std::uint64_t>* done);
+// Copies into the scratch folder of `local` with our own engine, and removes the copy. `rate_limit` is in
+// bytes per second, 0: no limit. `done`, if set, counts the bytes. Runs in a child.
+Result<Measured> measure_copy(const CopyWork& work, const BenchTarget& local, Bytes rate_limit,
+                              std::atomic<std::uint64_t>* done);
 
 }  // namespace spark::bench

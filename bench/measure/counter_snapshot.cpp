@@ -18,7 +18,7 @@ IdleCpu listen_to_idle(const SystemRoot& root, const StopFlag& stop, const std::
     std::this_thread::sleep_for(kLook);
     const CpuCounters after = read_cpu(root);
     const double seconds = std::chrono::duration<double>(kLook).count();
-    rates.push_back(cpu_between(before, after, seconds).busy / seconds);
+    rates.push_back(cpu_between(before, after, seconds).busy_s / seconds);
     before = after;
   }
   return idle_cpu(rates);

@@ -38,7 +38,7 @@ FioEnd run_and_tell(FioRun fio, Direction direction, const StopFlag& stop, const
   RateMeter meter;
   fio.stop = &stop;
   fio.on_status = [&](const json::object& status) {
-    const FioCounters now = counters_of(status, direction);
+    const Measured now = counters_of(status, direction);
     tell(meter.rate_after(now.seconds, now.bytes));
   };
   auto end = run_fio(fio);

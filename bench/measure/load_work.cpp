@@ -43,26 +43,6 @@ ModelLoading load_work(const BenchTarget& target, const BenchOptions& options, c
   return loading;
 }
 
-Result<json::value> load_as_json(const ModelLoading& loading) {
-  auto loaded = load_model(loading);
-  if (!loaded) return loaded.take_error();
-  json::object answer{{"bytes", loaded->bytes},
-                      {"ios", loading.files.size()},
-                      {"seconds", loaded->seconds},
-                      {"free_before", loaded->memory.before},
-                      {"free_after", loaded->memory.after}};
-  if (loaded->memory.cached) answer["cached"] = *loaded->memory.cached;
-  return answer;
-}
-
-std::optional<FreeMemory> free_memory_of(const json::object& answer) {
-  const auto before = get_int(answer, "free_before"), after = get_int(answer, "free_after");
-  if (!before || !after || *before <= 0) return std::nullopt;
-  FreeMemory memory{static_cast<Bytes>(*before), static_cast<Bytes>(*after), std::nullopt};
-  if (const auto cached = get_int(answer, "cached")) memory.cached = static_cast<Bytes>(*cached);
-  return memory;
-}
-
 std::vector<std::string> load_cautions(const Cell& cell, const BenchOptions& options, LoadWay way) {
   std::vector<std::string> cautions;
   if (cell.bytes < layout_size(options))

@@ -1,6 +1,9 @@
 #include "bench/measure/plan.hpp"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <numeric>
 #include <random>
 #include <set>
@@ -132,6 +135,13 @@ Result<std::vector<const Scenario*>> check_options(const BenchOptions& options) 
     if (by_default || wanted.count(&scenario) == 1) chosen.push_back(&scenario);
   }
   return chosen;
+}
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  while (::getrandom(&seed, sizeof seed, 0) < 0 && errno == EINTR) {
+  }
+  return seed;
 }
 
 std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const Scenario*>& scenarios,

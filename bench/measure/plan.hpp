@@ -1,4 +1,4 @@
-// The cells of a run, their order, and their time limits. Pure.
+// The cells of a run, their order, and their time limits.
 #pragma once
 
 #include <vector>
@@ -16,6 +16,8 @@ struct PlannedCell {
 
 // Checks the options and returns the selected scenarios in the order of all_scenarios().
 Result<std::vector<const Scenario*>> check_options(const BenchOptions& options);
+
+std::uint64_t random_seed();
 
 // Interleaved: in each round, from the warm-up (0) to `rounds`, each scenario visits every path once, in an
 // order drawn from `seed`. Drift of a machine or network then affects all paths equally.

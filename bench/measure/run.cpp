@@ -11,7 +11,6 @@
 #include "bench/measure/counter_snapshot.hpp"
 #include "bench/measure/fio_environment.hpp"
 #include "bench/measure/plan.hpp"
-#include "bench/measure/run_id.hpp"
 #include "bench/record/gates.hpp"
 
 namespace spark::bench {
@@ -105,7 +104,7 @@ class Runner {
     }
     if (folder.empty() || stop_) return;
     tell("looking at files", folder, 0);
-    auto sample = sample_work_apart(folder, options_, record_.seed, stop_);
+    auto sample = sample_work(folder, options_, record_.seed, stop_);
     if (sample) {
       small_ = std::move(*sample);
       start_at(small_, options_.part);
@@ -158,8 +157,7 @@ class Runner {
     Record paths;  // baseline_of() takes a record
     for (const BenchTarget& target : targets) paths.paths.push_back(target.record);
     BenchTarget& target = targets[baseline_of(paths)];
-    const PathKind kind = target.record.storage.kind;
-    return kind == PathKind::RemoteBlock || kind == PathKind::Nas ? nullptr : &target;
+    return is_remote(target.record.storage.kind) ? nullptr : &target;
   }
 
   void measure(const Bench& bench, std::vector<BenchTarget>& targets) {
@@ -237,16 +235,9 @@ class Runner {
 
   void tell(const std::string& doing, const std::string& path, unsigned cell, double rate = 0) {
     if (!progress_) return;
-    Progress now;
-    now.doing = doing;
-    now.path = path;
-    now.cell = cell;
-    now.cells = static_cast<unsigned>(cells_.size());
-    now.round = cell == 0 ? 0 : cells_[cell - 1].round;
-    now.rounds = options_.rounds;
-    now.bytes_per_second = rate;
-    now.left = time_left(cell);
-    progress_(now);
+    const unsigned round = cell == 0 ? 0 : cells_[cell - 1].round;
+    progress_({doing, path, cell, static_cast<unsigned>(cells_.size()), round, options_.rounds, rate,
+               time_left(cell)});
   }
 
   // Before the first cell from the estimate of the whole run, then from the remaining cells.

@@ -1,6 +1,7 @@
 #include "bench/measure/small_work.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 
 #include "base/text.hpp"
@@ -23,25 +24,6 @@ void choose_window(SmallWork& work, Bytes at_most) {
   }
 }
 
-json::array to_json(const std::vector<DataFile>& files) {
-  json::array pairs;
-  for (const DataFile& file : files) pairs.push_back(json::array{file.path, file.bytes});
-  return pairs;
-}
-
-std::vector<DataFile> files_from(const json::object& answer, const char* name) {
-  std::vector<DataFile> files;
-  for (const json::value& file : *get_array(answer, name)) {
-    const json::array& pair = file.as_array();
-    files.push_back({std::string(pair[0].as_string()), pair[1].to_number<Bytes>()});
-  }
-  return files;
-}
-
-CopySample copy_sample(const std::string& source, std::vector<DataFile> folders) {
-  return folders.empty() ? CopySample() : CopySample{source, std::move(folders)};
-}
-
 // Own Fisher-Yates, as in plan_cells().
 void shuffle(std::vector<DataFile>& folders, std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -50,6 +32,23 @@ void shuffle(std::vector<DataFile>& folders, std::uint64_t seed) {
 }
 
 }  // namespace
+
+std::vector<std::string> CopySample::of_round(unsigned round, Bytes at_most) const {
+  std::vector<std::string> chosen;
+  std::size_t next = 0;
+  for (unsigned earlier = 0; earlier <= round && !folders.empty(); ++earlier) {
+    chosen.clear();
+    Bytes bytes = 0;
+    do {
+      const std::filesystem::path path = folders[next].path;
+      if (path == source) return {};
+      chosen.push_back(path.lexically_relative(source).native());
+      bytes += folders[next].bytes;
+      next = (next + 1) % folders.size();
+    } while (chosen.size() < folders.size() && bytes + folders[next].bytes <= at_most);
+  }
+  return chosen;
+}
 
 bool SmallWork::is_in(const std::string& folder_of_path) const {
   if (folder.empty()) return false;
@@ -63,39 +62,25 @@ SmallWork made_up_work(std::uint64_t count, Bytes size) {
   return work;
 }
 
-SmallWork sample_work(const std::string& folder, Bytes at_most, Bytes copy_at_most, std::uint64_t seed) {
+Result<SmallWork> sample_work(const std::string& folder, const BenchOptions& options, std::uint64_t seed,
+                              const StopFlag& stop) {
   WalkLimits limits;
   limits.files = kMostSampled;
   limits.entries = 200'000;
   limits.at_least = 1;
   limits.at_most = kLargestSmallFile;
   limits.sample = seed;
-  limits.folder_at_most = copy_at_most;
-  FoundFiles found = find_files(folder, limits);
-  SmallWork work;
-  work.folder = folder;
-  work.files = std::move(found.files);
-  shuffle(found.folders, seed);
-  work.copy = copy_sample(folder, std::move(found.folders));
-  choose_window(work, at_most);
-  return work;
-}
-
-Result<SmallWork> sample_work_apart(const std::string& folder, const BenchOptions& options,
-                                    std::uint64_t seed, const StopFlag& stop) {
-  const Bytes at_most = small_bytes_at_most(options);
+  limits.folder_at_most = layout_size(options) / kLargeFiles;
   const ApartOptions apart{"looking at the files of " + printable(folder), kSampleTime, &stop};
-  const auto answer = run_apart(apart, [&]() -> Result<json::value> {
-    const SmallWork sampled = sample_work(folder, at_most, layout_size(options) / kLargeFiles, seed);
-    return json::object{{"files", to_json(sampled.files)}, {"folders", to_json(sampled.copy.folders)}};
-  });
-  if (!answer) return answer.take_error();
+  auto found = run_apart(apart, [&]() -> Result<FoundFiles> { return find_files(folder, limits); });
+  if (!found) return found.take_error();
+  if (found->files.empty()) return fail(Errc::NotFound, printable(folder) + " holds no file of up to 1 MiB");
   SmallWork work;
   work.folder = folder;
-  work.files = files_from(answer->as_object(), "files");
-  work.copy = copy_sample(folder, files_from(answer->as_object(), "folders"));
-  choose_window(work, at_most);
-  if (work.files.empty()) return fail(Errc::NotFound, printable(folder) + " holds no file of up to 1 MiB");
+  work.files = std::move(found->files);
+  shuffle(found->folders, seed);
+  if (!found->folders.empty()) work.copy = {folder, std::move(found->folders)};
+  choose_window(work, small_bytes_at_most(options));
   return work;
 }
 

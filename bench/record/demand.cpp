@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <vector>
 
 #include "base/text.hpp"
@@ -57,14 +56,11 @@ Bytes checkpoint_like(const std::string& job) {
 }
 
 Result<Demand> demand_like(const std::string& job) {
-  unsigned count = 1;
-  std::string_view name = job;
-  const auto [end, error] = std::from_chars(job.data(), job.data() + job.size(), count);
-  if (error == std::errc() && end != job.data() + job.size() && *end == 'x') {
-    name.remove_prefix(static_cast<std::size_t>(end - job.data()) + 1);
-  } else {
-    count = 1;
-  }
+  const std::size_t times = job.find('x');
+  const auto given = parse_number<unsigned>(std::string_view(job).substr(0, times));
+  const bool is_counted = given && times != std::string::npos;
+  const unsigned count = is_counted ? *given : 1;
+  const std::string_view name = std::string_view(job).substr(is_counted ? times + 1 : 0);
   std::vector<std::string> names;
   for (const Job& known : kJobs) {
     names.emplace_back(known.name);

@@ -3,10 +3,10 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/described.hpp"
 #include "base/units.hpp"
 
 namespace spark::bench {
@@ -15,6 +15,7 @@ struct MountFacts {
   std::string mount_point, source, type;
   std::string options;  // of the mount and of the file system, comma-separated
 };
+SPARK_MESSAGE(MountFacts, (mount_point, source, type, options));
 
 // The counter of a path's bytes.
 struct OriginSource {
@@ -30,9 +31,13 @@ struct Origin {
   std::string counter;         // "block device nvme1n1", "NFS mount", "network card eth0"
   std::optional<Bytes> nic_bytes;
 };
+SPARK_MESSAGE(Origin, (bytes, counter, nic_bytes));
 enum class PathKind { Unknown, Local, RemoteBlock, Nas, Memory };
 const char* to_string(PathKind kind);
-PathKind path_kind_from(std::string_view name);
+// Its data crosses a network, and other hosts may share it.
+constexpr bool is_remote(PathKind kind) {
+  return kind == PathKind::RemoteBlock || kind == PathKind::Nas;
+}
 
 struct NicFacts {
   std::string name;
@@ -55,6 +60,7 @@ struct DataFile {
   std::string path;
   Bytes bytes = 0;
 };
+SPARK_MESSAGE(DataFile, (path, bytes));
 
 // The host's free memory around the loading of a model, while the tensors' memory is held.
 struct FreeMemory {
@@ -62,6 +68,7 @@ struct FreeMemory {
   std::optional<Bytes> cached;  // of the model's files, in the page cache after that; no value: not known
   Bytes taken() const { return before > after ? before - after : 0; }
 };
+SPARK_MESSAGE(FreeMemory, (before, after, cached));
 
 // Of a local drive, in degrees Celsius.
 struct DriveTemperature {
@@ -72,15 +79,18 @@ struct DriveTemperature {
 
 // CPU time of the whole host, including kernel threads and interrupts.
 struct CpuUse {
-  double seconds = 0;                   // between the two samples
-  double busy = 0, kernel_threads = 0;  // CPU seconds
-  double idle_share = 1;                // of all cores
-  double busiest_core = 0;              // the share of its time that the busiest core was busy
+  double seconds = 0;                       // between the two samples
+  double busy_s = 0, kernel_threads_s = 0;  // CPU seconds
+  double idle_share = 1;                    // of all cores
+  double busiest_core = 0;                  // the share of its time that the busiest core was busy
 };
+SPARK_MESSAGE(CpuUse, (seconds, busy_s, kernel_threads_s, idle_share, busiest_core));
+
 // The host's CPU use without a measurement, in CPU seconds per second, with its error.
 struct IdleCpu {
-  double rate = 0;
-  double error = 0;  // standard error of `rate`
+  double cpu_s_per_s = 0;
+  double error = 0;  // standard error of that
 };
+SPARK_MESSAGE(IdleCpu, (cpu_s_per_s, error));
 
 }  // namespace spark::bench

@@ -21,10 +21,6 @@ std::string share_text(double share) {
   return text;
 }
 
-bool is_remote(PathKind kind) {
-  return kind == PathKind::RemoteBlock || kind == PathKind::Nas;
-}
-
 void reject(Cell& cell, const std::string& reason) {
   cell.status = CellStatus::Invalid;
   cell.reasons.push_back(reason);

@@ -45,12 +45,12 @@ void add_cpu(Summary& summary, const Record& record, const std::vector<const Cel
   double busy = 0, kernel = 0, seconds = 0, gigabytes = 0;
   for (const Cell* cell : valid) {
     if (!cell->cpu) continue;
-    busy += cell->cpu->busy;
-    kernel += cell->cpu->kernel_threads;
+    busy += cell->cpu->busy_s;
+    kernel += cell->cpu->kernel_threads_s;
     seconds += cell->cpu->seconds;
     gigabytes += static_cast<double>(cell->bytes) / 1e9;
   }
-  const double net = busy - record.idle_cpu.rate * seconds;
+  const double net = busy - record.idle_cpu.cpu_s_per_s * seconds;
   if (gigabytes <= 0 || net <= 0 || net < 3 * record.idle_cpu.error * seconds) return;
   summary.cpu_per_gb = net / gigabytes;
   summary.kernel_cpu_per_gb = kernel / gigabytes;
@@ -77,12 +77,6 @@ std::vector<std::string> fitting_scenarios(const AskedFor& asked) {
   if (has_small_files(asked)) return {"smallfiles"};
   if (asked.demand.order == ReadOrder::Random) return {"samples"};
   return {"stream", "shards"};
-}
-
-std::vector<double> Summary::headlines() const {
-  std::vector<double> values;
-  for (const auto& [round, value] : headline) values.push_back(value);
-  return values;
 }
 
 Summary summarize(const Record& record, const std::string& path, const std::string& scenario) {

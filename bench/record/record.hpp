@@ -23,20 +23,23 @@ inline constexpr const char* kRecordSchema = "spark-stage-bench/2";
 struct HostFacts {
   std::string name, kernel, machine;  // as uname reports them: "spark-1", "6.17.0-…", "aarch64"
   unsigned cpus = 0;                  // online
-  Bytes memory = 0;
+  Bytes memory_bytes = 0;
 };
+SPARK_MESSAGE(HostFacts, (name, kernel, machine, cpus, memory_bytes));
 
 struct FioFacts {
   std::string version;      // "fio-3.33"
   std::string engine;       // io_uring or libaio
   std::string engine_note;  // why io_uring is not used; empty if it is
 };
+SPARK_MESSAGE(FioFacts, (version, engine, engine_note));
 
 // Of several hosts: the share of a scenario's time in which they measured it at once.
 struct ScenarioOverlap {
   std::string scenario;
   double share = 0;
 };
+SPARK_MESSAGE(ScenarioOverlap, (scenario, share));
 
 // A path under test, with its facts and its files.
 struct PathRecord {
@@ -144,8 +147,8 @@ double read_amount(const json::object& object, std::string_view key);
 
 // One path in one scenario over all rounds except the warm-up.
 struct Summary {
-  std::map<unsigned, double> headline;          // by round: bytes per second, or I/Os per second
-  std::map<unsigned, double> rate_of_round;     // bytes per second of each valid round
+  ByRound headline;                             // by round: bytes per second, or I/Os per second
+  ByRound rate_of_round;                        // bytes per second of each valid round
   std::vector<double> rates;                    // bytes per second of each valid round, in round order
   std::vector<double> io_rates;                 // I/Os per second, likewise
   std::vector<double> warm_up;                  // the headline of the warm-up
@@ -160,7 +163,7 @@ struct Summary {
   std::vector<double> seconds;                  // of each valid round, in round order
   std::optional<FreeMemory> memory;             // median of the valid rounds; none unless a model is loaded
 
-  std::vector<double> headlines() const;
+  std::vector<double> headlines() const { return values_of(headline); }
 };
 Summary summarize(const Record& record, const std::string& path, const std::string& scenario);
 

@@ -71,22 +71,20 @@ class FieldReader {
   }
   template <Listed T>
   void operator()(const char* key, T& to) const {
-    Fields<T>::visit(to, FieldReader(object_in(from_, key)));
+    visit_fields(to, FieldReader(object_in(from_, key)));
   }
   template <Listed T>
   void operator()(const char* key, std::optional<T>& to) const {
-    if (const json::object* found = get_object(from_, key))
-      Fields<T>::visit(to.emplace(), FieldReader(*found));
+    if (const json::object* found = get_object(from_, key)) visit_fields(to.emplace(), FieldReader(*found));
   }
   template <Listed T>
   void operator()(const char* key, std::vector<T>& to) const {
-    for (const json::object& one : objects_in(from_, key))
-      Fields<T>::visit(to.emplace_back(), FieldReader(one));
+    for (const json::object& one : objects_in(from_, key)) visit_fields(to.emplace_back(), FieldReader(one));
   }
   void object(const char* key, const auto& more) const { more(FieldReader(object_in(from_, key))); }
   template <class T>
-  void part(std::optional<T>& to) const {
-    if (from_.contains(Fields<T>::kProof)) Fields<T>::visit(to.emplace(), *this);
+  void part(std::optional<T>& to, const char* proof) const {
+    if (from_.contains(proof)) visit_fields(to.emplace(), *this);
   }
   template <class Enum>
   void choice(const char* key, Enum& to, std::initializer_list<Enum> values) const {
@@ -127,7 +125,7 @@ Result<Record> record_from_json(const json::object& object) {
                 "give the folder or record.json of a run");
   }
   Record record;
-  Fields<Record>::visit(record, FieldReader(object));
+  visit_fields(record, FieldReader(object));
   for (Cell& cell : record.cells) {
     if (cell.seconds < 1e-6) cell.seconds = 0;  // too short for a rate
   }

@@ -31,8 +31,8 @@ class FieldWriter {
     to_[key] = std::move(inner);
   }
   template <class T>
-  void part(const std::optional<T>& field) const {
-    if (field) Fields<T>::visit(*field, *this);
+  void part(const std::optional<T>& field, const char* /*proof*/) const {
+    if (field) visit_fields(*field, *this);
   }
   template <class Enum>
   void choice(const char* key, const Enum& field, std::initializer_list<Enum> /*values*/) const {
@@ -50,7 +50,7 @@ class FieldWriter {
   template <Listed T>
   static json::value value_of(const T& record) {
     json::object object;
-    Fields<T>::visit(record, FieldWriter(object));
+    visit_fields(record, FieldWriter(object));
     return object;
   }
   template <class T>

@@ -9,19 +9,6 @@ namespace {
 
 constexpr std::size_t kFewestRounds = 3;
 
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
-double deviation(const std::vector<double>& values) {
-  const double centre = mean(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - centre) * (value - centre);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
-
 bool all_positive(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return value > 0; });
 }
@@ -41,6 +28,25 @@ Interval interval_of_logarithms(const std::vector<double>& logarithms) {
 }
 
 }  // namespace
+
+std::vector<double> values_of(const ByRound& rounds) {
+  std::vector<double> values;
+  for (const auto& [round, value] : rounds) values.push_back(value);
+  return values;
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+double deviation(const std::vector<double>& values) {
+  const double centre = mean(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - centre) * (value - centre);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -88,7 +94,7 @@ PairedComparison compare_pairs(const std::vector<double>& a, const std::vector<d
   return comparison;
 }
 
-PairedComparison compare_rounds(const std::map<unsigned, double>& a, const std::map<unsigned, double>& b) {
+PairedComparison compare_rounds(const ByRound& a, const ByRound& b) {
   std::vector<double> of_a, of_b;
   for (const auto& [round, value] : a) {
     const auto other = b.find(round);

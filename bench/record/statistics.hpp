@@ -19,6 +19,14 @@ struct Estimate {
   Interval range;
 };
 
+// One figure for each valid round.
+using ByRound = std::map<unsigned, double>;
+std::vector<double> values_of(const ByRound& rounds);
+
+// Of at least one value, and of at least two.
+double mean(const std::vector<double>& values);
+double deviation(const std::vector<double>& values);
+
 // 0 if there are no values.
 double median(std::vector<double> values);
 
@@ -52,6 +60,6 @@ struct PairedComparison {
 // for fewer than three pairs or a value that is not positive.
 PairedComparison compare_pairs(const std::vector<double>& a, const std::vector<double>& b);
 // The same for the values of the rounds that both have.
-PairedComparison compare_rounds(const std::map<unsigned, double>& a, const std::map<unsigned, double>& b);
+PairedComparison compare_rounds(const ByRound& a, const ByRound& b);
 
 }  // namespace spark::bench

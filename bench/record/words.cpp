@@ -69,6 +69,12 @@ std::string free_memory_text(const Summary& summary) {
          (memory.cached ? format_bytes(*memory.cached) + " cached" : format_bytes(memory.taken()) + " less");
 }
 
+std::string percent_text(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
+  return text;
+}
+
 std::string seconds_text(double seconds) {
   return format_duration(std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(seconds, 9e9) * 1e9)));
 }
@@ -81,10 +87,8 @@ std::string small_number(const std::optional<double>& number) {
 }
 
 std::string apart_words(const std::string& path, const ScenarioOverlap& overlap) {
-  char percent[32];
-  std::snprintf(percent, sizeof percent, "%.0f %%", 100 * overlap.share);
-  return "the hosts measured '" + overlap.scenario + "' of " + path + " at once for " + percent +
-         " of the time only";
+  return "the hosts measured '" + overlap.scenario + "' of " + path + " at once for " +
+         percent_text(overlap.share) + " of the time only";
 }
 
 }  // namespace spark::bench

@@ -33,6 +33,9 @@ std::string loaded_text(const Summary& summary, const ScenarioRecord& scenario);
 // page cache; "26.0 GB, 4.29 GB less" than before if that is not known; empty if no model was loaded.
 std::string free_memory_text(const Summary& summary);
 
+// "40 %" of 0.4.
+std::string percent_text(double share);
+
 // "21.0 s", "1 h 05 min"
 std::string seconds_text(double seconds);
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/text.hpp"
+#include "bench/record/record_writer.hpp"
 #include "bench/record/words.hpp"
 #include "bench/report/report.hpp"
 #include "bench/verdict/verdict.hpp"
@@ -173,7 +174,7 @@ json::object to_json(const RunComparison& comparison) {
                         {"started", rfc3339(one.started)},
                         {"verdict", printable(one.answer)}};
   };
-  json::array rows, settings;
+  json::array rows;
   for (const ComparedRow& row : comparison.rows) {
     rows.push_back(json::object{{"scenario", printable(row.scenario)},
                                 {"path", printable(row.path)},
@@ -183,11 +184,10 @@ json::object to_json(const RunComparison& comparison) {
                                 {"ratio", or_null(row.ratio)},
                                 {"difference", difference_word(row.difference)}});
   }
-  for (const std::string& setting : comparison.other_settings) settings.emplace_back(printable(setting));
   return {{"before", run(comparison.before)},
           {"after", run(comparison.after)},
           {"results", std::move(rows)},
-          {"other_differences", std::move(settings)}};
+          {"other_differences", FieldWriter::value_of(comparison.other_settings)}};
 }
 
 }  // namespace spark::bench

@@ -175,7 +175,7 @@ std::string measured(const Record& record) {
   std::string text = "<h2>Measurement setup</h2>\n<div class=\"grid\">\n<div class=\"card\">" +
                      facts(facts_of(record)) + "</div>\n";
   for (const PathRecord& path : record.paths) {
-    text += "<div class=\"card\">" + element("h3", path.name) + facts(facts_of(record, path)) + "</div>\n";
+    text += "<div class=\"card\">" + element("h3", path.name) + facts(facts_of(path)) + "</div>\n";
   }
   return text + "</div>\n";
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 #include <set>
 
 #include "base/text.hpp"
@@ -10,77 +9,46 @@
 namespace spark::bench {
 namespace {
 
-class Merger {
- public:
-  explicit Merger(const std::vector<Record>& records) : records_(records) {}
-
-  std::string run() {
-    std::vector<std::vector<std::string>> rows = {
-        {"SCENARIO", "PATH", "HOSTS", "TOGETHER", "EACH", "SLOWEST", "AT ONCE"}};
-    for (const ScenarioRecord& scenario : records_.front().scenarios) {
-      for (const PathRecord& path : records_.front().paths) add(scenario, path, rows);
-    }
-    std::string text =
-        std::to_string(records_.size()) + " records of " + hosts() + "\n\n" + in_columns(rows) + "\n";
-    if (!apart_.empty()) {
-      text += wrapped(
-          "Not at once: " + join(apart_, ", ") +
-              ". The sum is then of hosts that did not compete. Start them together, with one --seed, "
-              "the same paths and sizes, and a longer --runtime.",
-          2);
-    }
-    if (is_many_targets()) {
-      text += wrapped(
-          "Paths of one name are taken for one target, but their targets have different addresses.", 2);
-    }
-    return text;
+// `apart` gets the scenario if the hosts did not measure it at once.
+void add(const std::vector<Record>& records, const ScenarioRecord& scenario, const PathRecord& path,
+         std::vector<std::vector<std::string>>& rows, std::vector<std::string>& apart) {
+  // Each host has its own local drive, so there is nothing to add up.
+  if (!is_remote(path.storage.kind)) return;
+  std::vector<double> medians;
+  std::set<unsigned> rounds;
+  double together = 0;
+  for (const Record& record : records) {
+    const Summary summary = summarize(record, path.name, scenario.id);
+    if (summary.headline.empty()) continue;
+    medians.push_back(median(summary.headlines()));
+    together += medians.back();
+    rounds.merge(valid_rounds(record, path.name, scenario.id));
   }
+  if (medians.empty()) return;
+  const double overlap = overlap_of(records, path.name, scenario.id, rounds);
+  if (medians.size() > 1 && overlap < kEnoughOverlap) apart.push_back(scenario.id + " of " + path.name);
+  rows.push_back({scenario.id, path.name, std::to_string(medians.size()), headline_text(together, scenario),
+                  headline_text(median(medians), scenario),
+                  headline_text(*std::min_element(medians.begin(), medians.end()), scenario),
+                  percent_text(overlap)});
+}
 
- private:
-  void add(const ScenarioRecord& scenario, const PathRecord& path,
-           std::vector<std::vector<std::string>>& rows) {
-    // Each host has its own local drive, so there is nothing to add up.
-    if (path.storage.kind != PathKind::RemoteBlock && path.storage.kind != PathKind::Nas) return;
-    std::vector<double> medians;
-    std::set<unsigned> rounds;
-    double together = 0;
-    for (const Record& record : records_) {
-      const Summary summary = summarize(record, path.name, scenario.id);
-      if (summary.headline.empty()) continue;
-      medians.push_back(median(summary.headlines()));
-      together += medians.back();
-      rounds.merge(valid_rounds(record, path.name, scenario.id));
+std::string hosts_of(const std::vector<Record>& records) {
+  std::vector<std::string> names;
+  for (const Record& record : records) names.push_back(record.host.name);
+  return join(names, ", ");
+}
+
+bool is_many_targets(const std::vector<Record>& records) {
+  for (const PathRecord& path : records.front().paths) {
+    std::set<std::string> addresses;
+    for (const Record& record : records) {
+      if (const PathRecord* same = find_path(record, path.name)) addresses.insert(same->storage.address);
     }
-    if (medians.empty()) return;
-    const double overlap = overlap_of(records_, path.name, scenario.id, rounds);
-    if (medians.size() > 1 && overlap < kEnoughOverlap) apart_.push_back(scenario.id + " of " + path.name);
-    char percent[32];
-    std::snprintf(percent, sizeof percent, "%.0f %%", 100 * overlap);
-    rows.push_back({scenario.id, path.name, std::to_string(medians.size()), headline_text(together, scenario),
-                    headline_text(median(medians), scenario),
-                    headline_text(*std::min_element(medians.begin(), medians.end()), scenario), percent});
+    if (addresses.size() > 1) return true;
   }
-
-  std::string hosts() const {
-    std::vector<std::string> names;
-    for (const Record& record : records_) names.push_back(record.host.name);
-    return join(names, ", ");
-  }
-
-  bool is_many_targets() const {
-    for (const PathRecord& path : records_.front().paths) {
-      std::set<std::string> addresses;
-      for (const Record& record : records_) {
-        if (const PathRecord* same = find_path(record, path.name)) addresses.insert(same->storage.address);
-      }
-      if (addresses.size() > 1) return true;
-    }
-    return false;
-  }
-
-  const std::vector<Record>& records_;
-  std::vector<std::string> apart_;
-};
+  return false;
+}
 
 }  // namespace
 
@@ -96,7 +64,26 @@ Result<std::string> merge_runs(const std::vector<Record>& records) {
                   "each host has one of its own");
     }
   }
-  return Merger(records).run();
+  std::vector<std::string> apart;
+  std::vector<std::vector<std::string>> rows = {
+      {"SCENARIO", "PATH", "HOSTS", "TOGETHER", "EACH", "SLOWEST", "AT ONCE"}};
+  for (const ScenarioRecord& scenario : records.front().scenarios) {
+    for (const PathRecord& path : records.front().paths) add(records, scenario, path, rows, apart);
+  }
+  std::string text =
+      std::to_string(records.size()) + " records of " + hosts_of(records) + "\n\n" + in_columns(rows) + "\n";
+  if (!apart.empty()) {
+    text +=
+        wrapped("Not at once: " + join(apart, ", ") +
+                    ". The sum is then of hosts that did not compete. Start them together, with one --seed, "
+                    "the same paths and sizes, and a longer --runtime.",
+                2);
+  }
+  if (is_many_targets(records)) {
+    text +=
+        wrapped("Paths of one name are taken for one target, but their targets have different addresses.", 2);
+  }
+  return text;
 }
 
 }  // namespace spark::bench

@@ -47,8 +47,7 @@ std::string markdown(const Record& record) {
   for (const auto& [name, words] : facts_of(record)) text += "- " + md(name) + ": " + md(words) + "\n";
   for (const PathRecord& path : record.paths) {
     text += "\n### " + md(path.name) + "\n\n";
-    for (const auto& [name, words] : facts_of(record, path))
-      text += "- " + md(name) + ": " + md(words) + "\n";
+    for (const auto& [name, words] : facts_of(path)) text += "- " + md(name) + ": " + md(words) + "\n";
   }
   if (!record.warnings.empty()) text += "\n## Warnings\n\n";
   for (const std::string& warning : record.warnings) text += "- " + md(warning) + "\n";

@@ -50,7 +50,7 @@ json::object summary_object(const Record& record, const std::string& path, const
 
 json::object to_json(const Record& record) {
   json::object object{{"schema", kRecordSchema}};
-  Fields<Record>::visit(record, FieldWriter(object));
+  visit_fields(record, FieldWriter(object));
   const json::value warnings = object["warnings"];  // they are last in the object
   object.erase("warnings");
   json::array& summary = object["summary"].emplace_array();

@@ -27,7 +27,7 @@ bool has_free_memory(const std::vector<ResultRow>& rows);
 std::string ratio_to_baseline(const Record& record, const PathRecord& path, const ScenarioRecord& scenario);
 
 // Facts about a path and its storage, as pairs of name and text.
-std::vector<std::pair<std::string, std::string>> facts_of(const Record& record, const PathRecord& path);
+std::vector<std::pair<std::string, std::string>> facts_of(const PathRecord& path);
 std::vector<std::pair<std::string, std::string>> facts_of(const Record& record);
 
 // Schema "spark-stage-bench/2": rates in bytes per second, sizes in bytes, latencies in ns, durations in s.

@@ -68,7 +68,7 @@ bool has_free_memory(const std::vector<ResultRow>& rows) {
   return std::ranges::any_of(rows, [](const ResultRow& row) { return !row.free_memory.empty(); });
 }
 
-std::vector<std::pair<std::string, std::string>> facts_of(const Record& /*record*/, const PathRecord& path) {
+std::vector<std::pair<std::string, std::string>> facts_of(const PathRecord& path) {
   std::vector<std::pair<std::string, std::string>> facts = {{"folder", path.path},
                                                             {"kind", to_string(path.storage.kind)}};
   if (path.mount) {
@@ -92,14 +92,14 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Record& /*record
 std::vector<std::pair<std::string, std::string>> facts_of(const Record& record) {
   const HostFacts& host = record.host;
   return {{"host", host.name + ", " + host.machine + ", " + std::to_string(host.cpus) + " CPUs, " +
-                       format_bytes(host.memory) + " of memory"},
+                       format_bytes(host.memory_bytes) + " of memory"},
           {"kernel", host.kernel},
           {"measured with",
            record.fio.version + ", " + record.fio.engine + "; spark-stage " + record.tool_version},
           {"rounds", rounds_text(record) + " after one to warm up, " + format_duration(record.runtime) +
                          " a cell, order by seed " + std::to_string(record.seed)},
           {"files of its own", format_bytes(record.size) + " in each path that may be written"},
-          {"idle host", small_number(record.idle_cpu.rate) + " CPU seconds a second, taken off"},
+          {"idle host", small_number(record.idle_cpu.cpu_s_per_s) + " CPU seconds a second, taken off"},
           {"started", rfc3339(record.started) + ", took " +
                           format_duration(std::chrono::milliseconds(
                               static_cast<std::int64_t>(std::min(record.seconds, 1e9) * 1000)))}};

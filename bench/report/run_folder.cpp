@@ -46,6 +46,14 @@ fs::path default_runs_folder(bool is_root) {
   return fs::path(home.empty() ? "." : home) / ".local/state/spark-stage/bench";
 }
 
+std::string run_id_of(WallTime started, std::uint64_t seed) {
+  std::string id = rfc3339(started);
+  std::erase_if(id, [](char c) { return c == '-' || c == ':'; });
+  char suffix[8];
+  std::snprintf(suffix, sizeof suffix, "-%04x", static_cast<unsigned>(seed & 0xFFFF));
+  return id + suffix;
+}
+
 Result<RunFolder> RunFolder::make(const fs::path& runs, const std::string& run_id) {
   const fs::path folder = runs / run_id;
   std::error_code error;

@@ -14,6 +14,9 @@ inline constexpr const char* kRecordFile = "record.json";
 // /var/lib/spark-stage/bench for root, else $XDG_STATE_HOME/spark-stage/bench (~/.local/state).
 std::filesystem::path default_runs_folder(bool is_root);
 
+// "20261120T162126Z-1f3a": sorts by time; hosts that start together get different ones.
+std::string run_id_of(WallTime started, std::uint64_t seed);
+
 class RunFolder {
  public:
   // Creates RUNS/RUN_ID, and RUNS if it is missing.

@@ -48,7 +48,7 @@ class Table {
     out_ += wrapped("spark-stage bench " + record_.run_id + " on " + printable(record_.host.name) + ": " +
                         record_.fio.version + " with " + record_.fio.engine + ", Linux " +
                         printable(record_.host.kernel) + ", " + std::to_string(record_.host.cpus) +
-                        " CPUs, " + format_bytes(record_.host.memory) + " of memory",
+                        " CPUs, " + format_bytes(record_.host.memory_bytes) + " of memory",
                     2);
     std::string how = format_duration(record_.runtime) + " a cell, a round to warm up, ";
     how += record_.rounds == 1 ? "one round: no spread is known"

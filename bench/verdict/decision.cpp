@@ -6,12 +6,6 @@
 namespace spark::bench {
 namespace {
 
-std::vector<double> values_of(const ByRound& rounds) {
-  std::vector<double> values;
-  for (const auto& [round, value] : rounds) values.push_back(value);
-  return values;
-}
-
 Estimate estimate_or(const ByRound& rounds, double value) {
   const auto estimate = estimate_of(values_of(rounds));
   if (!estimate) return {value, {value, value}};
@@ -67,18 +61,7 @@ std::optional<Way> quickest(const std::vector<Way>& ways, bool staged) {
 Advice advice_of(const Decision& decision) {
   if (!decision.direct) return Advice::NotDecided;
   if (!decision.has_room) return Advice::TrainDirectly;
-  if (!decision.staged) return Advice::NotDecided;
-  switch (decision.difference.difference) {
-    case Difference::Lower:
-      return Advice::StageFirst;
-    case Difference::Higher:
-      return Advice::TrainDirectly;
-    case Difference::NoClearDifference:
-      return Advice::NoClearDifference;
-    case Difference::TooFewRounds:
-      break;
-  }
-  return Advice::NotDecided;
+  return decision.staged ? advice_by(decision.difference.difference) : Advice::NotDecided;
 }
 
 // The inverse of the break-even in epochs, per byte; not positive if staging never pays off.
@@ -92,6 +75,20 @@ std::optional<double> epochs_from(double paid_back) {
 }
 
 }  // namespace
+
+Advice advice_by(Difference staged_by_direct) {
+  switch (staged_by_direct) {
+    case Difference::Lower:
+      return Advice::StageFirst;
+    case Difference::Higher:
+      return Advice::TrainDirectly;
+    case Difference::NoClearDifference:
+      return Advice::NoClearDifference;
+    case Difference::TooFewRounds:
+      break;
+  }
+  return Advice::NotDecided;
+}
 
 std::optional<Rate> rate_of_rounds(ByRound rounds) {
   const auto typical = estimate_of(values_of(rounds));

@@ -21,8 +21,6 @@ struct Question {
   bool is_staged = false;  // a copy exists already, so copying takes no time
 };
 
-using ByRound = std::map<unsigned, double>;  // one figure for each valid round
-
 // Bytes per second: the median of the rounds with its interval, and the rounds themselves.
 struct Rate {
   Estimate typical;
@@ -74,6 +72,9 @@ struct Way {
 };
 
 enum class Advice { NotDecided, StageFirst, TrainDirectly, NoClearDifference };
+
+// By the difference of the time with the staged copy from that without it.
+Advice advice_by(Difference staged_by_direct);
 
 struct Decision {
   Advice advice = Advice::NotDecided;

@@ -4,17 +4,13 @@
 
 namespace spark::bench {
 
-bool is_remote(const PathRecord& path) {
-  return path.storage.kind == PathKind::RemoteBlock || path.storage.kind == PathKind::Nas;
-}
-
 unsigned nodes_of(const Record& record) {
   return std::max({1U, record.asked.nodes, static_cast<unsigned>(record.hosts.size())});
 }
 
 double sharers_of(const Record& record, const PathRecord& path) {
   const double measured = std::max(1.0, static_cast<double>(record.hosts.size()));
-  return is_remote(path) ? nodes_of(record) / measured : 1;
+  return is_remote(path.storage.kind) ? nodes_of(record) / measured : 1;
 }
 
 std::optional<Rate> measured_rate(const Record& record, const PathRecord& path, const std::string& scenario,
@@ -51,7 +47,7 @@ std::vector<std::string> target_notes(const Record& record) {
   const Bytes memory = record.asked.target_memory;
   std::vector<std::string> notes;
   for (const PathRecord& path : record.paths) {
-    if (!is_remote(path) || path.files.empty()) continue;
+    if (!is_remote(path.storage.kind) || path.files.empty()) continue;
     Bytes bytes = path.small_bytes;
     for (const DataFile& file : path.files) bytes += file.bytes;
     if (memory == 0 && !path.read_only_reason.empty()) continue;

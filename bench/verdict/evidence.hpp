@@ -10,8 +10,6 @@
 
 namespace spark::bench {
 
-bool is_remote(const PathRecord& path);
-
 // Nodes that read at the same time: those of the question, at least the hosts that measured.
 unsigned nodes_of(const Record& record);
 

@@ -76,28 +76,18 @@ class LoadingJudge {
   void compare_with_local() {
     if (record_.paths.empty()) return;
     const PathRecord& local = record_.paths[baseline_of(record_)];
-    if (is_remote(local)) return;
+    if (is_remote(local.storage.kind)) return;
     verdict_.local = local.name;
     if (local.storage.kind == PathKind::Memory) verdict_.cautions.push_back(memory_caution(local, "a model"));
     const LoadTime* staged = loading_.quickest(local.name);
     for (const PathRecord& path : record_.paths) {
       const LoadTime* other = loading_.quickest(path.name);
       if (staged == nullptr || other == nullptr || path.name == local.name) continue;
+      // The times of the local path by those of the other one are the rates of the other one by the local's.
+      const PairedComparison by_rates = compare_rounds(staged->rate.rounds, other->rate.rounds);
       loading_.staged.push_back(
-          {path.name, compare(*staged, *other).difference, other->seconds.value - staged->seconds.value});
+          {path.name, by_rates.difference, other->seconds.value - staged->seconds.value});
     }
-  }
-
-  // The times of `b` by those of `a`, in the rounds of both.
-  static PairedComparison compare(const LoadTime& a, const LoadTime& b) {
-    std::vector<double> of_a, of_b;
-    for (const auto& [round, rate] : a.rate.rounds) {
-      const auto other = b.rate.rounds.find(round);
-      if (other == b.rate.rounds.end()) continue;
-      of_a.push_back(1 / rate);
-      of_b.push_back(1 / other->second);
-    }
-    return compare_pairs(of_a, of_b);
   }
 
   void look_for_room() {
@@ -108,10 +98,10 @@ class LoadingJudge {
       verdict_.decision.has_room =
           static_cast<double>(room) >= kRoomFactor * static_cast<double>(loading_.model);
     }
-    loading_.fits_memory = record_.host.memory == 0 || loading_.model <= record_.host.memory;
+    loading_.fits_memory = record_.host.memory_bytes == 0 || loading_.model <= record_.host.memory_bytes;
     if (!loading_.fits_memory)
       verdict_.notes.push_back("the model is larger than this host's memory (" +
-                               format_bytes(record_.host.memory) +
+                               format_bytes(record_.host.memory_bytes) +
                                "): the page cache drops parts of it while others are loaded");
   }
 
@@ -129,14 +119,9 @@ class LoadingJudge {
         std::ranges::min_element(loading_.staged, {}, [](const StagedLoad& one) { return one.less; });
     if (quickest == loading_.staged.end()) {
       missing.emplace_back("loading from the local drive and from another path could not both be measured");
-    } else if (!verdict_.decision.has_room) {
-      verdict_.decision.advice = Advice::TrainDirectly;
-    } else if (quickest->difference == Difference::Higher) {
-      verdict_.decision.advice = Advice::StageFirst;
-    } else if (quickest->difference == Difference::Lower) {
-      verdict_.decision.advice = Advice::TrainDirectly;
-    } else if (quickest->difference == Difference::NoClearDifference) {
-      verdict_.decision.advice = Advice::NoClearDifference;
+    } else {
+      verdict_.decision.advice =
+          verdict_.decision.has_room ? advice_by(quickest->difference) : Advice::TrainDirectly;
     }
   }
 
@@ -185,10 +170,10 @@ std::string mapped_text(const Loading& loading) {
 
 std::string staged_text(const std::string& local, const StagedLoad& one) {
   switch (one.difference) {
-    case Difference::Higher:
+    case Difference::Lower:
       return "Staged on " + local + ", each load takes " + seconds_text(one.less) + " less than from " +
              one.path + "; the time of the copy is not in this.";
-    case Difference::Lower:
+    case Difference::Higher:
       return "From " + one.path + ", each load takes " + seconds_text(-one.less) + " less than staged on " +
              local + ".";
     case Difference::NoClearDifference:
@@ -281,28 +266,6 @@ std::vector<std::string> loading_sentences(const Verdict& verdict) {
     if (!text.empty()) sentences.push_back(text);
   }
   return sentences;
-}
-
-json::object to_json(const Loading& loading) {
-  json::array times, staged;
-  for (const LoadTime& time : loading.times) {
-    const Estimate& rate = time.rate.typical;
-    times.push_back(json::object{
-        {"path", printable(time.path)},
-        {"scenario", printable(time.scenario)},
-        {"seconds", json::object{{"value", time.seconds.value},
-                                 {"low_95", time.seconds.range.low},
-                                 {"high_95", time.seconds.range.high}}},
-        {"bytes_per_second",
-         json::object{{"value", rate.value}, {"low_95", rate.range.low}, {"high_95", rate.range.high}}},
-        {"kept_in_memory_share", or_null(time.kept)}});
-  }
-  for (const StagedLoad& one : loading.staged)
-    staged.push_back(json::object{{"path", printable(one.path)}, {"seconds_less", one.less}});
-  return {{"model_bytes", loading.model},
-          {"loaded_bytes", loading.loaded},
-          {"times", std::move(times)},
-          {"staged", std::move(staged)}};
 }
 
 }  // namespace spark::bench

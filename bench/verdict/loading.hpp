@@ -15,6 +15,4 @@ Verdict loading_verdict(const Record& record);
 // The answer first; cautions and notes are the verdict's.
 std::vector<std::string> loading_sentences(const Verdict& verdict);
 
-json::object to_json(const Loading& loading);
-
 }  // namespace spark::bench

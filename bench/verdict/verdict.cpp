@@ -76,13 +76,13 @@ class Judge {
   bool find_local() {
     if (record_.paths.empty()) return false;
     const PathRecord& local = record_.paths[baseline_of(record_)];
-    if (is_remote(local)) {
+    if (is_remote(local.storage.kind)) {
       missing_.emplace_back("no local path was measured, and staging needs one: give local=PATH");
       return false;
     }
     verdict_.local = local.name;
     verdict_.question.local_room = room_on(local);
-    verdict_.local_read = rate_of(local, verdict_.judged_by, 1, missing_);
+    verdict_.local_read = measured_rate(record_, local, verdict_.judged_by, 1, missing_);
     check_small_files(local);
     return true;
   }
@@ -117,7 +117,7 @@ class Judge {
 
   void look_at(const PathRecord& path) {
     std::vector<std::string> why;
-    auto read = rate_of(path, verdict_.judged_by, sharers_of(path), why);
+    auto read = measured_rate(record_, path, verdict_.judged_by, sharers_of(record_, path), why);
     if (read && !does_same_work(path, why)) read.reset();
     if (!read) {
       verdict_.notes.push_back(path.name + " is left out: " + join(why, "; "));
@@ -149,10 +149,10 @@ class Judge {
   std::optional<Rate> copy_of(const PathRecord& path, std::vector<std::string>& why) {
     const unsigned together = std::min(record_.asked.fleet_hosts, verdict_.nodes);
     const bool can_exchange = path.storage.kind == PathKind::Nas || !path.read_only_reason.empty();
-    if (together < 2 || !is_remote(path) || !can_exchange) {
-      return rate_of(path, "stagecopy", sharers_of(path), why);
+    if (together < 2 || !is_remote(path.storage.kind) || !can_exchange) {
+      return measured_rate(record_, path, "stagecopy", sharers_of(record_, path), why);
     }
-    auto rate = rate_of(path, "stagecopy", sharers_of(path) / together, why);
+    auto rate = measured_rate(record_, path, "stagecopy", sharers_of(record_, path) / together, why);
     if (!rate) return rate;
     const double limit = exchange_limit(path);
     for (auto& [round, value] : rate->rounds) value = std::min(value, limit);
@@ -181,13 +181,6 @@ class Judge {
     return false;
   }
 
-  std::optional<Rate> rate_of(const PathRecord& path, const std::string& scenario, double sharers,
-                              std::vector<std::string>& why) const {
-    return measured_rate(record_, path, scenario, sharers, why);
-  }
-
-  double sharers_of(const PathRecord& path) const { return bench::sharers_of(record_, path); }
-
   void time_checkpoints() {
     verdict_.checkpoint = record_.asked.checkpoint;
     if (verdict_.checkpoint == 0) return;
@@ -209,7 +202,7 @@ class Judge {
   }
 
   void add_memory_note() {
-    const Bytes memory = record_.host.memory;
+    const Bytes memory = record_.host.memory_bytes;
     if (verdict_.dataset_assumed || memory == 0 || verdict_.question.dataset > memory) return;
     verdict_.notes.push_back(
         "the dataset (" + format_bytes(verdict_.question.dataset) + ") would fit into this host's memory (" +

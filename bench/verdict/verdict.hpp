@@ -24,7 +24,7 @@ struct LoadTime {
 // Loading from the local drive instead of from another path, in the quickest way of each.
 struct StagedLoad {
   std::string path;
-  Difference difference = Difference::TooFewRounds;  // of the path's time by that from the local drive
+  Difference difference = Difference::TooFewRounds;  // of the time from the local drive by the path's
   double less = 0;                                   // seconds that a load takes less if staged
 };
 struct Loading {

@@ -1,5 +1,6 @@
 #include "base/text.hpp"
-#include "bench/verdict/loading.hpp"
+#include "bench/record/record_writer.hpp"
+#include "bench/verdict/verdict.hpp"
 
 namespace spark::bench {
 namespace {
@@ -10,10 +11,6 @@ json::object object_of(const Estimate& estimate) {
 
 json::value value_of(const std::optional<Rate>& rate) {
   return rate ? json::value(object_of(rate->typical)) : json::value(nullptr);
-}
-
-json::value value_of(const std::optional<double>& number) {
-  return or_null(number);
 }
 
 const char* to_string(Advice advice) {
@@ -36,18 +33,34 @@ json::object object_of(const Source& source, const BreakEven& even, double deman
                       {"copy_bytes_per_second", value_of(source.copy)},
                       {"fed_share", fed_share(source.read.typical.value, demand)}};
   if (!source.copy) return object;
-  object["break_even_epochs"] = value_of(even.epochs);
-  object["break_even_best"] = value_of(even.best);
-  object["break_even_worst"] = value_of(even.worst);
+  object["break_even_epochs"] = or_null(even.epochs);
+  object["break_even_best"] = or_null(even.best);
+  object["break_even_worst"] = or_null(even.worst);
   object["pays_from_epoch"] = even.epochs ? json::value(pays_from(*even.epochs)) : json::value("never");
   return object;
+}
+
+json::object object_of(const Loading& loading) {
+  json::array times, staged;
+  for (const LoadTime& time : loading.times) {
+    times.push_back(json::object{{"path", printable(time.path)},
+                                 {"scenario", printable(time.scenario)},
+                                 {"seconds", object_of(time.seconds)},
+                                 {"bytes_per_second", object_of(time.rate.typical)},
+                                 {"kept_in_memory_share", or_null(time.kept)}});
+  }
+  for (const StagedLoad& one : loading.staged)
+    staged.push_back(json::object{{"path", printable(one.path)}, {"seconds_less", one.less}});
+  return {{"model_bytes", loading.model},
+          {"loaded_bytes", loading.loaded},
+          {"times", std::move(times)},
+          {"staged", std::move(staged)}};
 }
 
 }  // namespace
 
 json::object to_json(const Verdict& verdict) {
-  json::array sources, ways, sentences, missing, hosts;
-  for (const std::string& host : verdict.hosts) hosts.emplace_back(printable(host));
+  json::array sources, ways;
   for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
     sources.push_back(object_of(verdict.sources[i], verdict.decision.break_even[i], verdict.question.demand));
   }
@@ -57,15 +70,12 @@ json::object to_json(const Verdict& verdict) {
                                 {"seconds", object_of(way.seconds)},
                                 {"copying_s", way.copying}});
   }
-  for (const std::string& sentence : sentences_of(verdict)) sentences.emplace_back(printable(sentence));
-  for (const std::string& reason : verdict.decision.not_decided_because)
-    missing.emplace_back(printable(reason));
   const std::optional<Way>& meanwhile = verdict.decision.meanwhile;
   const bool is_direct = verdict.decision.advice == Advice::TrainDirectly;
   const char* advice = verdict.loading && is_direct ? "load_directly" : to_string(verdict.decision.advice);
   return {{"advice", advice},
-          {"sentences", std::move(sentences)},
-          {"not_decided_because", std::move(missing)},
+          {"sentences", FieldWriter::value_of(sentences_of(verdict))},
+          {"not_decided_because", FieldWriter::value_of(verdict.decision.not_decided_because)},
           {"inputs", json::object{{"dataset_bytes", verdict.question.dataset},
                                   {"dataset_assumed", verdict.dataset_assumed},
                                   {"epochs", verdict.question.epochs},
@@ -74,12 +84,12 @@ json::object to_json(const Verdict& verdict) {
                                   {"judged_by", verdict.judged_by},
                                   {"files_assumed", verdict.files_assumed},
                                   {"nodes", verdict.nodes},
-                                  {"hosts", std::move(hosts)},
+                                  {"hosts", FieldWriter::value_of(verdict.hosts)},
                                   {"is_staged", verdict.question.is_staged},
                                   {"local", verdict.local},
                                   {"local_bytes_per_second", value_of(verdict.local_read)},
                                   {"has_room", verdict.decision.has_room}}},
-          {"loading", verdict.loading ? json::value(to_json(*verdict.loading)) : json::value(nullptr)},
+          {"loading", verdict.loading ? json::value(object_of(*verdict.loading)) : json::value(nullptr)},
           {"sources", std::move(sources)},
           {"ways", std::move(ways)},
           {"streaming_s", meanwhile ? json::value(meanwhile->seconds.value) : json::value(nullptr)},

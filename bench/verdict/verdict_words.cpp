@@ -22,12 +22,6 @@ std::string short_number(double value) {
   return text;
 }
 
-std::string whole_percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
-  return text;
-}
-
 std::string way_text(const Way& way) {
   return way.staged ? "staged from " + way.source : "read from " + way.source + " directly";
 }
@@ -117,16 +111,6 @@ std::string hosts_text(const Verdict& verdict) {
          join(verdict.hosts, ", ") + "): a rate is the average of one host.";
 }
 
-// Cautions follow the answer, notes are last.
-std::vector<std::string> with_remarks(const Verdict& verdict, std::vector<std::string> sentences) {
-  std::vector<std::string> cautions;
-  for (const std::string& caution : verdict.cautions) cautions.push_back("Caution: " + caution + ".");
-  sentences.insert(sentences.begin() + 1, cautions.begin(), cautions.end());
-  if (const std::string hosts = hosts_text(verdict); !hosts.empty()) sentences.push_back(hosts);
-  for (const std::string& note : verdict.notes) sentences.push_back("Note: " + note + ".");
-  return sentences;
-}
-
 // The rates used, and the demand below which staging gains nothing.
 std::string rates_text(const Verdict& verdict) {
   std::string text = "Measured by '" + verdict.judged_by + "':";
@@ -149,13 +133,13 @@ std::string demand_text(const Verdict& verdict) {
   text += ":";
   std::string separator = " ";
   for (const Source& source : verdict.sources) {
-    text += separator + source.name + " feeds " +
-            whole_percent(fed_share(source.read.typical.value, demand)) + " of it";
+    text += separator + source.name + " feeds " + percent_text(fed_share(source.read.typical.value, demand)) +
+            " of it";
     separator = ", ";
   }
   if (verdict.local_read) {
     text +=
-        separator + verdict.local + " " + whole_percent(fed_share(verdict.local_read->typical.value, demand));
+        separator + verdict.local + " " + percent_text(fed_share(verdict.local_read->typical.value, demand));
   }
   return text + ".";
 }
@@ -218,8 +202,11 @@ std::vector<std::string> answers_of(const Verdict& verdict) {
 }
 
 std::vector<std::string> sentences_of(const Verdict& verdict) {
-  if (verdict.loading) return with_remarks(verdict, loading_sentences(verdict));
   std::vector<std::string> sentences = answers_of(verdict);
+  if (verdict.loading) {  // it has no sources, so that hosts and notes alone follow
+    const std::vector<std::string> all = loading_sentences(verdict);
+    sentences.insert(sentences.end(), all.begin() + 1, all.end());
+  }
   for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
     const Source& source = verdict.sources[i];
     if (source.copy && verdict.local_read) {

@@ -29,19 +29,6 @@ std::filesystem::path existing_folder(const Host& host) {
   return folder;
 }
 
-// The mount that a path lies in: the longest target; the last of them is on top.
-const mounts::Mount* mount_of(const std::vector<mounts::Mount>& table, const std::filesystem::path& path) {
-  const mounts::Mount* best = nullptr;
-  for (const mounts::Mount& mount : table) {
-    const std::string target = mount.target == "/" ? "" : mount.target.native();
-    const std::string& name = path.native();
-    const bool holds = name == target || (name.starts_with(target) && name[target.size()] == '/');
-    if (holds && (best == nullptr || mount.target.native().size() >= best->target.native().size()))
-      best = &mount;
-  }
-  return best;
-}
-
 // EINVAL: the file system refuses it. Any other failure (no right to write, no unnamed files) tells nothing.
 bool refuses_direct_io(const std::filesystem::path& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
@@ -157,7 +144,7 @@ void check_cache_drive(const Host& host, Report& report) {
     return;
   }
   const auto table = mounts::read_mount_table(host.root);
-  const mounts::Mount* mount = table ? mount_of(*table, host.settings().cache.path) : nullptr;
+  const mounts::Mount* mount = table ? mounts::carrier_of(*table, host.settings().cache.path) : nullptr;
   check_room(host, *seen, mount == nullptr ? "unknown" : mount->type, report);
   if (mount != nullptr) {
     const std::string device =

@@ -1,6 +1,5 @@
 // The controllers that are connected now, against the configuration.
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 
 #include "base/text.hpp"
@@ -42,9 +41,7 @@ void check_settings(const Host& host, const nvmetcp::Controller& controller, con
 
 std::optional<long> number_of(const Host& host, const nvmetcp::Controller& controller, const char* file) {
   const auto text = read_line_file(host.root / "sys/class/nvme" / controller.name / file);
-  char* end = nullptr;
-  const long number = text ? std::strtol(text->c_str(), &end, 10) : 0;
-  return text && end != text->c_str() ? std::optional(number) : std::nullopt;
+  return text ? leading_number<long>(*text) : std::nullopt;
 }
 
 // Queues for I/O: the kernel counts the one for administration too.

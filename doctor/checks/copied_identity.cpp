@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/text.hpp"
@@ -128,29 +127,17 @@ void check_copies(const Host& host, const nvmetcp::HostIdentity& identity, Repor
   check_board(host, identity, report);
 }
 
-// Keys have 64 bits, numbers of JSON 63.
 Result<json::object> ask_reservation(const std::string& device, std::uint32_t nsid) {
   auto commands = nvmetcp::LibnvmeReservations::open(device, nsid);
   if (!commands) return commands.take_error();
   const auto report = commands->report();
   if (!report) return report.take_error();
   if (!*report) return fail(Errc::Unsupported, printable(device) + " offers no reservations");
-  json::array registrants;
-  for (const nvmetcp::Registrant& one : (*report)->registrants) {
-    registrants.push_back(
-        json::object{{"host_id", one.host_id}, {"key", std::to_string(one.key)}, {"holds", one.holds}});
-  }
-  return json::object{{"registrants", std::move(registrants)}};
+  return to_message(**report);
 }
 
-nvmetcp::ReservationReport reservation_from(const json::object& answer) {
-  nvmetcp::ReservationReport report;
-  for (const json::object& one : objects_in(answer, "registrants")) {
-    report.registrants.push_back({get_text(one, "host_id"),
-                                  std::strtoull(get_string(one, "key").value_or("0").c_str(), nullptr, 10),
-                                  get_bool(one, "holds").value_or(false)});
-  }
-  return report;
+Result<nvmetcp::ReservationReport> reservation_from(const json::object& answer) {
+  return from_message<nvmetcp::ReservationReport>(answer);
 }
 
 }  // namespace spark::doctor

@@ -18,6 +18,6 @@ void check_copies(const Host& host, const nvmetcp::HostIdentity& identity, Repor
 
 // The reservation report of a namespace, as it goes between processes. Blocks while the target is silent.
 Result<json::object> ask_reservation(const std::string& device, std::uint32_t nsid);
-nvmetcp::ReservationReport reservation_from(const json::object& answer);
+Result<nvmetcp::ReservationReport> reservation_from(const json::object& answer);
 
 }  // namespace spark::doctor

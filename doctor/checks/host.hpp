@@ -49,7 +49,10 @@ struct Host {
   std::function<Result<json::object>()> ask_daemon;
 
   // The configuration, or nothing to check against.
-  const config::Config& settings() const;
+  const config::Config& settings() const {
+    static const config::Config none;
+    return config ? *config : none;
+  }
 };
 
 // The checks, in the order of the report; each in the file that is named after it or its area.

@@ -1,6 +1,5 @@
 // The kernel's NVMe/TCP driver and its options, and libnvme.
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -69,12 +68,11 @@ void check_options(const Host& host, Report& report) {
 
 // {1, 13} of "1.13-2". None of "(none)".
 std::optional<std::pair<int, int>> minor_version(std::string_view version) {
-  std::pair<int, int> number;
-  const char* const end = version.data() + version.size();
-  const auto [dot, no_major] = std::from_chars(version.data(), end, number.first);
-  if (no_major != std::errc{} || dot == end || *dot != '.') return std::nullopt;
-  const auto [rest, no_minor] = std::from_chars(dot + 1, end, number.second);
-  return no_minor == std::errc{} ? std::optional(number) : std::nullopt;
+  const std::size_t dot = version.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto first = parse_number<int>(version.substr(0, dot));
+  const auto second = leading_number<int>(version.substr(dot + 1));
+  return first && second ? std::optional(std::pair(*first, *second)) : std::nullopt;
 }
 
 // An upgrade of the distribution brings another libnvme, which the package's dependency excludes: apt then

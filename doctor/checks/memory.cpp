@@ -2,27 +2,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 
 #include "base/text.hpp"
 #include "doctor/checks/host.hpp"
+#include "staging/files/io/meminfo.hpp"
 
 namespace spark::doctor {
 namespace {
 
 constexpr std::size_t kMostGroups = 5000, kNamed = 3;
-
-// "MemTotal:  131072 kB" → bytes by name.
-std::map<std::string, Bytes> read_meminfo(const SystemRoot& root) {
-  std::map<std::string, Bytes> values;
-  const auto text = read_file(root / "proc/meminfo");
-  for (const std::string& line : split(text.value_or(""), '\n')) {
-    const std::size_t colon = line.find(':');
-    if (colon == std::string::npos) continue;
-    values[line.substr(0, colon)] = std::strtoull(line.c_str() + colon + 1, nullptr, 10) * kKiB;
-  }
-  return values;
-}
 
 // The page cache of a control group's processes.
 Bytes page_cache_of(const std::filesystem::path& group) {
@@ -58,11 +46,7 @@ std::vector<std::pair<Bytes, std::string>> biggest_users(const SystemRoot& root)
 }  // namespace
 
 void check_memory(const Host& host, Report& report) {
-  const auto meminfo = read_meminfo(host.root);
-  const auto value = [&](const char* name) {
-    const auto at = meminfo.find(name);
-    return at == meminfo.end() ? Bytes{0} : at->second;
-  };
+  const auto value = [&](const char* name) { return staging::read_meminfo(host.root, name); };
   const Bytes total = value("MemTotal"), free = value("MemFree"), shared = value("Shmem");
   const Bytes cached = value("Cached") > shared ? value("Cached") - shared : 0;
   const Bytes unwritten = value("Dirty") + value("Writeback");

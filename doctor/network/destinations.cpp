@@ -16,85 +16,80 @@ std::string without_brackets(std::string host) {
   return host;
 }
 
-class Collector {
- public:
-  void add(Destination to) {
-    const bool is_known = std::ranges::any_of(all_, [&](const Destination& known) {
-      return known.address == to.address && known.interface == to.interface;
-    });
-    if (!to.address.empty() && !is_known) all_.push_back(std::move(to));
-  }
+using Destinations = std::vector<Destination>;
 
-  void add_by_hand(const host::ManualConnection& connection, const std::string& origin) {
-    if (!connection.transport.empty() && connection.transport != "tcp") return;
-    if (connection.address.find_first_of("$%`") != std::string::npos)
-      return;  // only systemd or a shell knows
-    const auto port = parse_number<std::uint16_t>(connection.port).value_or(kNvmePort);
-    const std::string name = connection.address + " (" + origin + ")";
-    add({name, name, without_brackets(connection.address), connection.interface, port, "", false});
-  }
+void add(Destination to, Destinations& all) {
+  const bool is_known = std::ranges::any_of(all, [&](const Destination& known) {
+    return known.address == to.address && known.interface == to.interface;
+  });
+  if (!to.address.empty() && !is_known) all.push_back(std::move(to));
+}
 
-  std::vector<Destination> take() { return std::move(all_); }
+void add_by_hand(const host::ManualConnection& connection, const std::string& origin, Destinations& all) {
+  if (!connection.transport.empty() && connection.transport != "tcp") return;
+  if (connection.address.find_first_of("$%`") != std::string::npos) return;  // only systemd or a shell knows
+  const auto port = parse_number<std::uint16_t>(connection.port).value_or(kNvmePort);
+  const std::string name = connection.address + " (" + origin + ")";
+  add({name, name, without_brackets(connection.address), connection.interface, port, "", false}, all);
+}
 
- private:
-  std::vector<Destination> all_;
-};
-
-void add_configured(const config::Config& config, Collector& all) {
+void add_configured(const config::Config& config, Destinations& all) {
   for (const auto& [name, target] : config.targets) {
     for (const nvmetcp::Portal& portal : target.portals) {
-      all.add({"target " + name, name, portal.address, target.options.interface, portal.port,
-               "targets." + name, false});
+      add({"target " + name, name, portal.address, target.options.interface, portal.port, "targets." + name,
+           false},
+          all);
     }
   }
   for (const config::Volume& volume : config.volumes) {
     if (!volume.nfs) continue;
     const std::string name = "NFS server of volume " + volume.name;
-    all.add({name, name, without_brackets(volume.nfs->host), "", kNfsPort, "", true});
+    add({name, name, without_brackets(volume.nfs->host), "", kNfsPort, "", true}, all);
   }
 }
 
-void add_found(const host::Survey& survey, Collector& all) {
+void add_found(const host::Survey& survey, Destinations& all) {
   for (const host::ConnectUnit& unit : survey.units) {
-    for (const auto& connection : unit.connections) all.add_by_hand(connection, unit.name);
-    for (const auto& connection : unit.discovered) all.add_by_hand(connection, unit.name);
+    for (const auto& connection : unit.connections) add_by_hand(connection, unit.name, all);
+    for (const auto& connection : unit.discovered) add_by_hand(connection, unit.name, all);
   }
-  for (const auto& connection : survey.config_json) all.add_by_hand(connection, "/etc/nvme/config.json");
+  for (const auto& connection : survey.config_json) add_by_hand(connection, "/etc/nvme/config.json", all);
   for (const auto& connection : survey.discovery_conf) {
-    all.add_by_hand(connection, "/etc/nvme/discovery.conf");
+    add_by_hand(connection, "/etc/nvme/discovery.conf", all);
   }
 }
 
-void add_connected(const SystemRoot& root, Collector& all) {
+void add_connected(const SystemRoot& root, Destinations& all) {
   const auto controllers = nvmetcp::list_controllers(root);
   if (!controllers) return;  // check_connections says so
   for (const nvmetcp::Controller& controller : *controllers) {
     if (controller.transport != "tcp" || controller.is_going()) continue;
     const std::string name = controller.portal.address + " (" + controller.name + ")";
-    all.add({name, name, controller.portal.address, controller.interface, controller.portal.port, "", false});
+    add({name, name, controller.portal.address, controller.interface, controller.portal.port, "", false},
+        all);
   }
 }
 
 // "192.168.0.98:/data", "[fd00::5]:/data"
-void add_fstab(const host::Survey& survey, Collector& all) {
+void add_fstab(const host::Survey& survey, Destinations& all) {
   for (const host::FstabLine& line : survey.fstab) {
     const std::size_t path = line.source.find(":/");
     if (!line.is_nfs() || path == std::string::npos) continue;
     const std::string server = without_brackets(line.source.substr(0, path));
     const std::string name = server + " (line " + std::to_string(line.number) + " of /etc/fstab)";
-    all.add({name, name, server, "", kNfsPort, "", true});
+    add({name, name, server, "", kNfsPort, "", true}, all);
   }
 }
 
 }  // namespace
 
 std::vector<Destination> destinations_of(const Host& host, const host::Survey& survey) {
-  Collector all;
+  Destinations all;
   add_configured(host.settings(), all);
   add_found(survey, all);
   add_connected(host.root, all);
   add_fstab(survey, all);
-  return all.take();
+  return all;
 }
 
 }  // namespace spark::doctor

@@ -125,39 +125,40 @@ Result<json::array> peers_of(const Host& host) {
   return *peers;
 }
 
-void add(const TestedLink& link, Report& report) {
-  for (const fleet::LinkFinding& found : link.findings)
-    report.findings.push_back(
-        {found.is_fault ? Level::Wrong : Level::Note, kArea, found.what, found.why, found.fix});
-  report.links.push_back(to_json(link.facts, link.findings));
-}
-
-}  // namespace
-
-TestedLink test_link(const Host& host, const LinkMeter& meter, const json::object& peer) {
+// `peer` is one of the daemon's status.
+fleet::LinkFacts look_at_link(const Host& host, const LinkMeter& meter, const json::object& peer) {
   fleet::LinkFacts facts;
   facts.peer = get_shown(peer, "name");
   const fleet::Endpoint endpoint = endpoint_of(get_text(peer, "address"));
   facts.address = printable(endpoint.address.empty() ? "no address" : endpoint.address);
-  const auto give = [&] { return TestedLink{facts, fleet::judge(facts)}; };
   if (!get_bool(peer, "answers").value_or(false)) {
     facts.error = Error{Errc::Unavailable, get_shown(peer, "reason"), ""};
-    return give();
+    return facts;
   }
   meter.progress(facts.peer + ": looking at the way");
   const auto end = meter.look(endpoint);
   if (!end) {
     facts.error = end.error();
-    return give();
+    return facts;
   }
   facts.peer_card = end->interface;
   facts.peer_megabits = end->megabits;
   look_at_way(host, endpoint, *end, facts);
   // Of a way that loses packets the rate tells nothing, and the transfer would only stall.
-  if (facts.works != 0 && facts.works < facts.packet) return give();
+  if (facts.works != 0 && facts.works < facts.packet) return facts;
   measure(host, meter, endpoint, facts);
-  return give();
+  return facts;
 }
+
+void add(const fleet::LinkFacts& facts, Report& report) {
+  const std::vector<fleet::LinkFinding> findings = fleet::judge(facts);
+  for (const fleet::LinkFinding& found : findings)
+    report.findings.push_back(
+        {found.is_fault ? Level::Wrong : Level::Note, kArea, found.what, found.why, found.fix});
+  report.links.push_back(to_json(facts, findings));
+}
+
+}  // namespace
 
 Result<> test_links(const Host& host, const LinkMeter& meter, const std::vector<std::string>& names,
                     Report& report) {
@@ -172,7 +173,7 @@ Result<> test_links(const Host& host, const LinkMeter& meter, const std::vector<
                   "the peers are " + join(known, ", "));
   for (const json::value& peer : *peers)
     if (names.empty() || std::ranges::find(names, get_text(peer.as_object(), "name")) != names.end())
-      add(test_link(host, meter, peer.as_object()), report);
+      add(look_at_link(host, meter, peer.as_object()), report);
   return {};
 }
 

@@ -22,14 +22,6 @@ struct LinkMeter {
   std::optional<Error> error{};  // why no peer can be measured: there is no key, say
 };
 
-struct TestedLink {
-  fleet::LinkFacts facts;
-  std::vector<fleet::LinkFinding> findings;
-};
-
-// `peer` is one of the daemon's status.
-TestedLink test_link(const Host& host, const LinkMeter& meter, const json::object& peer);
-
 // Tests the links to these peers, or to all. NotFound: there is no such peer. Unavailable: the daemon does
 // not run, or serves no peers.
 Result<> test_links(const Host& host, const LinkMeter& meter, const std::vector<std::string>& names,

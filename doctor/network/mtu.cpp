@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text.hpp"
+
 namespace spark::doctor {
 namespace {
 
@@ -17,19 +19,8 @@ std::string payload(const std::string& address, unsigned packet) {
 // ping's exit status: 0 something came back, 1 nothing did, 2 it could not be sent.
 Result<bool> comes_back(const Host& host, const std::string& address, const std::string& interface,
                         unsigned packet) {
-  std::vector<std::string> words = {"ping",
-                                    "-n",
-                                    "-q",
-                                    "-M",
-                                    "do",
-                                    "-c",
-                                    std::to_string(kProbePackets),
-                                    "-i",
-                                    "0.2",
-                                    "-W",
-                                    "1",
-                                    "-s",
-                                    payload(address, packet)};
+  std::vector<std::string> words = split("ping -n -q -M do -i 0.2 -W 1", ' ');
+  words.insert(words.end(), {"-c", std::to_string(kProbePackets), "-s", payload(address, packet)});
   if (!interface.empty()) words.insert(words.end(), {"-I", interface});
   words.push_back(address);
   const auto output = host.run_tool(words);

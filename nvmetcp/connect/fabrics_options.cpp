@@ -46,20 +46,13 @@ FabricsOptions io_controller_options(const std::string& subsystem, const Portal&
 }
 
 FabricsOptions discovery_controller_options(const Portal& numeric, const HostIdentity& host,
-                                            const std::string& interface) {
+                                            const std::string& interface, DiscoveryUse use) {
+  const bool is_watch = use == DiscoveryUse::Watch;
+  const unsigned keep_alive = is_watch ? kWatchKeepAliveSeconds : kDiscoveryKeepAliveSeconds;
   FabricsOptions result = common_options(kDiscoveryNqn, numeric, host, interface);
-  result.push_back({"keep_alive_tmo", std::to_string(kDiscoveryKeepAliveSeconds)});
-  result.push_back({"reconnect_delay", "1"});
-  result.push_back({"ctrl_loss_tmo", "0"});
-  return result;
-}
-
-FabricsOptions discovery_watch_options(const Portal& numeric, const HostIdentity& host,
-                                       const std::string& interface) {
-  FabricsOptions result = common_options(kDiscoveryNqn, numeric, host, interface);
-  result.push_back({"keep_alive_tmo", std::to_string(kWatchKeepAliveSeconds)});
-  result.push_back({"reconnect_delay", "5"});
-  result.push_back({"ctrl_loss_tmo", "-1"});
+  result.push_back({"keep_alive_tmo", std::to_string(keep_alive)});
+  result.push_back({"reconnect_delay", is_watch ? "5" : "1"});
+  result.push_back({"ctrl_loss_tmo", is_watch ? "-1" : "0"});
   return result;
 }
 

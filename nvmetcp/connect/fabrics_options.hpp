@@ -23,13 +23,13 @@ FabricsOptions io_controller_options(const std::string& subsystem, const Portal&
                                      const HostIdentity& host, const ConnectOptions& options,
                                      unsigned online_cpus, const Keys& keys = {});
 
-// For a controller that lives as long as one look at the log: it reconnects to nothing.
+enum class DiscoveryUse {
+  Once,   // it lives as long as one look at the log, and reconnects to nothing
+  Watch,  // a permanent one that receives changes: the kernel reconnects it indefinitely
+};
 FabricsOptions discovery_controller_options(const Portal& numeric, const HostIdentity& host,
-                                            const std::string& interface);
-
-// For a permanent one that receives changes: the kernel reconnects it indefinitely.
-FabricsOptions discovery_watch_options(const Portal& numeric, const HostIdentity& host,
-                                       const std::string& interface);
+                                            const std::string& interface,
+                                            DiscoveryUse use = DiscoveryUse::Once);
 
 // "nqn=…,transport=tcp,…": for the kernel alone, it may hold keys.
 std::string to_string(const FabricsOptions& options);

@@ -91,11 +91,11 @@ Result<DiscoveryLog> LibnvmeGateway::read_log(const std::string& controller, con
   if (!fd) return fail_errno(errno, "opening " + printable(path.native()));
   if (hears_events) {  // first: a change while the log is read is reported again
     std::array<std::byte, kDiscoveryHeaderBytes> header{};
-    auto heard = get_discovery_log(fd.get(), 0, header, deadlines_.log_read, Event::Heard);
+    auto heard = get_discovery_log(fd.get(), 0, header, kLogReadDeadline, Event::Heard);
     if (!heard) return heard.take_error();
   }
   const DiscoveryLogReader reader = [&](std::uint64_t offset, std::span<std::byte> into) {
-    return get_discovery_log(fd.get(), offset, into, deadlines_.log_read);
+    return get_discovery_log(fd.get(), offset, into, kLogReadDeadline);
   };
   return read_discovery_log(reader, reached);
 }
@@ -109,8 +109,7 @@ Result<DiscoveryLog> LibnvmeGateway::discover(const Portal& portal, const HostId
   remove_abandoned();
   auto reached = prepare(*addresses, interface);
   if (!reached) return reached.take_error();
-  const auto controller =
-      create_discovery(discovery_controller_options(*reached, host, interface), *reached, host, interface);
+  const auto controller = create_discovery(*reached, host, interface, DiscoveryUse::Once);
   if (!controller) return controller.take_error();
   const TemporaryDiscoveryController question(root_, controller->name);
   auto log = read_log(controller->name, *reached, false);
@@ -120,9 +119,10 @@ Result<DiscoveryLog> LibnvmeGateway::discover(const Portal& portal, const HostId
   return log;
 }
 
-Result<MadeController> LibnvmeGateway::create_discovery(const FabricsOptions& options, const Portal& reached,
-                                                        const HostIdentity& host,
-                                                        const std::string& interface) const {
+Result<MadeController> LibnvmeGateway::create_discovery(const Portal& reached, const HostIdentity& host,
+                                                        const std::string& interface,
+                                                        DiscoveryUse use) const {
+  const FabricsOptions options = discovery_controller_options(reached, host, interface, use);
   if (auto known = check_supported(root_, options); !known) {
     return known.take_error();
   }
@@ -138,7 +138,7 @@ Result<MadeController> LibnvmeGateway::create_discovery(const FabricsOptions& op
 Result<Change> LibnvmeGateway::remove_discovery(const std::string& controller) const {
   const auto own_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller + "/subsysnqn"));
   return remove_controller(root_, controller, own_nqn.value_or(kDiscoveryNqn), CutOff{true, {}},
-                           deadlines_.removal);
+                           kRemovalDeadline);
 }
 
 // A failed removal is retried at the next request.
@@ -164,8 +164,7 @@ Result<Connection> LibnvmeGateway::watch_discovery(const Portal& portal, const H
   if (auto allowed = check_not_excluded(root_, kDiscoveryNqn, *reached, host, interface); !allowed) {
     return allowed.take_error();
   }
-  const auto controller =
-      create_discovery(discovery_watch_options(*reached, host, interface), *reached, host, interface);
+  const auto controller = create_discovery(*reached, host, interface, DiscoveryUse::Watch);
   if (!controller) return controller.take_error();
   if (auto claimed = claim(root_, controller->name); !claimed) {
     (void)remove_discovery(controller->name);  // its owner would be unknown

@@ -45,7 +45,7 @@ Result<Portal> LibnvmeGateway::prepare(const std::vector<Portal>& addresses,
                                        const std::string& interface) const {
   Result<Portal> answering = fail(Errc::Unavailable, "the target's name has no address");
   for (const Portal& address : addresses) {
-    auto reached = reach(address, interface, deadlines_.reach);
+    auto reached = reach(address, interface, kReachDeadline);
     if (reached) {
       answering = address;
       break;
@@ -138,7 +138,7 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
   // Not as configured: disconnect. If that fails too, the first error is still the one to report.
   const auto its_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller->name + "/subsysnqn"));
   (void)remove_controller(root_, controller->name, its_nqn.value_or(subsystem), CutOff{true, {}},
-                          deadlines_.removal);
+                          kRemovalDeadline);
   return proven.take_error();
 }
 
@@ -155,8 +155,7 @@ tl::expected<MadeController, RefusedConnect> LibnvmeGateway::create_numbered(
   auto made = create_controller(root_, asked);
   while (!made && is_number_taken(made.error().kernel_log) && held.size() < kMostHeld &&
          options.tls_psk_file.empty()) {
-    const auto holds = create_discovery(discovery_controller_options(numeric, host, options.interface),
-                                        numeric, host, options.interface);
+    const auto holds = create_discovery(numeric, host, options.interface, DiscoveryUse::Once);
     if (!holds) break;
     notes.emplace_back(root_, holds->name);
     held.push_back(holds->name);
@@ -199,7 +198,7 @@ Result<> LibnvmeGateway::prove(const MadeController& made, const std::string& su
 
 Result<Change> LibnvmeGateway::disconnect(const std::string& controller, const std::string& subsystem,
                                           const CutOff& cut_off) {
-  return remove_controller(root_, controller, subsystem, cut_off, deadlines_.removal);
+  return remove_controller(root_, controller, subsystem, cut_off, kRemovalDeadline);
 }
 
 Result<> check_libnvme_version() {

@@ -13,17 +13,14 @@ namespace spark::nvmetcp {
 
 // How long each step may take. Their sum bounds a call on a target that is slow but alive; the caller's
 // deadline has to be longer, or a discovery controller is left behind when the worker is killed.
-struct GatewayDeadlines {
-  std::chrono::milliseconds reach{3000};     // one TCP connection, for each address of the name
-  std::chrono::milliseconds log_read{5000};  // one Get Log Page command
-  // A disconnect. A silent target costs up to two keep-alives and an attempt to reconnect before it is done.
-  std::chrono::milliseconds removal{30000};
-};
+inline constexpr std::chrono::milliseconds kReachDeadline{3000};    // one TCP connection, for each address
+inline constexpr std::chrono::milliseconds kLogReadDeadline{5000};  // one Get Log Page command
+// A disconnect. A silent target costs up to two keep-alives and an attempt to reconnect before it is done.
+inline constexpr std::chrono::milliseconds kRemovalDeadline{30000};
 
 class LibnvmeGateway final : public NvmeGateway {
  public:
-  explicit LibnvmeGateway(SystemRoot root, GatewayDeadlines deadlines = {})
-      : root_(std::move(root)), deadlines_(deadlines) {}
+  explicit LibnvmeGateway(SystemRoot root) : root_(std::move(root)) {}
 
   // ^C and SIGTERM wait until it returns, so that the discovery controller is always taken away again.
   Result<DiscoveryLog> discover(const Portal& portal, const HostIdentity& host,
@@ -49,15 +46,14 @@ class LibnvmeGateway final : public NvmeGateway {
                  const Keys& keys) const;
 
   // libnvme_discovery.cpp
-  Result<MadeController> create_discovery(const FabricsOptions& options, const Portal& reached,
-                                          const HostIdentity& host, const std::string& interface) const;
+  Result<MadeController> create_discovery(const Portal& reached, const HostIdentity& host,
+                                          const std::string& interface, DiscoveryUse use) const;
   Result<Change> remove_discovery(const std::string& controller) const;
   void remove_abandoned() const;
   Result<DiscoveryLog> read_log(const std::string& controller, const Portal& reached,
                                 bool hears_events) const;
 
   SystemRoot root_;
-  GatewayDeadlines deadlines_;
 };
 
 // The libnvme that is loaded is the one that this program was built for: its structures changed size under

@@ -34,28 +34,22 @@ std::optional<ino_t> identity_of(const fs::path& folder) {
   return status.st_ino;
 }
 
-void collect_names(const fs::path& folder, std::vector<std::string>& names) {
-  for (std::string& name : names_in_folder(folder)) names.push_back(std::move(name));
-}
-
 // Devices built on this block device or on one of its partitions: "dm-0", "md127".
 std::vector<std::string> holders_of(const SystemRoot& root, const std::string& device) {
   const fs::path folder = root / "sys/class/block" / device;
-  std::vector<std::string> holders;
-  collect_names(folder / "holders", holders);
-  std::vector<std::string> children;
-  collect_names(folder, children);
-  for (const std::string& child : children) {
-    if (child.starts_with(device + "p")) collect_names(folder / child / "holders", holders);
+  std::vector<std::string> holders = names_in_folder(folder / "holders");
+  for (const std::string& child : names_in_folder(folder)) {
+    if (!child.starts_with(device + "p")) continue;
+    for (std::string& holder : names_in_folder(folder / child / "holders"))
+      holders.push_back(std::move(holder));
   }
   return holders;
 }
 
 // The disks that a controller leads to, as programs open them: "nvme0n1".
 std::vector<std::string> devices_of(const SystemRoot& root, const std::string& controller) {
-  std::vector<std::string> names, devices;
-  collect_names(root / "sys/class/nvme" / controller, names);
-  for (const std::string& name : names) {
+  std::vector<std::string> devices;
+  for (const std::string& name : names_in_folder(root / "sys/class/nvme" / controller)) {
     if (const auto node = parse_namespace_name(name)) devices.push_back(node->block_device());
   }
   return devices;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.hpp"
@@ -49,49 +50,18 @@ std::string text_in(std::span<const std::byte> from, Field field) {
   return std::string(trim(text));
 }
 
-std::optional<std::string> transport_name(std::uint64_t code) {
-  switch (code) {
-    case 1:
-      return "rdma";
-    case 2:
-      return "fc";
-    case 3:
-      return "tcp";
-    case 254:
-      return "loop";
-    default:
-      return std::nullopt;
-  }
-}
+template <class Value>
+using Code = std::pair<std::uint64_t, Value>;
+constexpr Code<const char*> kTransports[] = {{1, "rdma"}, {2, "fc"}, {3, "tcp"}, {254, "loop"}};
+constexpr Code<const char*> kFamilies[] = {{1, "ipv4"}, {2, "ipv6"}, {3, "ib"}, {4, "fc"}, {254, "loop"}};
+constexpr Code<SubsystemKind> kKinds[] = {
+    {1, SubsystemKind::Referral}, {2, SubsystemKind::Io}, {3, SubsystemKind::Discovery}};
 
-std::string family_name(std::uint64_t code) {
-  switch (code) {
-    case 1:
-      return "ipv4";
-    case 2:
-      return "ipv6";
-    case 3:
-      return "ib";
-    case 4:
-      return "fc";
-    case 254:
-      return "loop";
-    default:
-      return "unknown";
-  }
-}
-
-std::optional<SubsystemKind> kind_of(std::uint64_t code) {
-  switch (code) {
-    case 1:
-      return SubsystemKind::Referral;
-    case 2:
-      return SubsystemKind::Io;
-    case 3:
-      return SubsystemKind::Discovery;
-    default:
-      return std::nullopt;
-  }
+template <class Value>
+std::optional<Value> decode(std::span<const Code<Value>> known, std::uint64_t code) {
+  for (const auto& [number, value] : known)
+    if (number == code) return value;
+  return std::nullopt;
 }
 
 bool is_ip_address(const std::string& family, const std::string& text) {
@@ -111,15 +81,15 @@ Result<OfferedSubsystem> parse_entry(std::span<const std::byte> bytes) {
   entry.nqn = text_in(bytes, kNqn);
   entry.portal = {text_in(bytes, kAddress),
                   parse_number<std::uint16_t>(text_in(bytes, kService)).value_or(0)};
-  entry.address_family = family_name(little_endian(bytes, kFamily));
+  entry.address_family = decode<const char*>(kFamilies, little_endian(bytes, kFamily)).value_or("unknown");
   if (auto valid = validate_nqn(entry.nqn, "subsystem"); !valid) return valid.take_error();
   if (auto valid = check_printable(entry.nqn, "subsystem"); !valid) return valid.take_error();
   const std::string whose = "subsystem " + entry.nqn;
   if (auto valid = check_printable(entry.portal.address, "address"); !valid) {
     return valid.take_error();
   }
-  const auto kind = kind_of(little_endian(bytes, kKind));
-  const auto transport = transport_name(little_endian(bytes, kTransport));
+  const auto kind = decode<SubsystemKind>(kKinds, little_endian(bytes, kKind));
+  const auto transport = decode<const char*>(kTransports, little_endian(bytes, kTransport));
   if (!kind) return fail(Errc::Invalid, whose + " is of an unknown kind");
   if (!transport) return fail(Errc::Invalid, whose + " is offered over an unknown transport");
   entry.kind = *kind;

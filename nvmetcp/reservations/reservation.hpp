@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/described.hpp"
 #include "base/file.hpp"
 #include "base/result.hpp"
 #include "nvmetcp/types.hpp"
@@ -21,12 +22,14 @@ struct Registrant {
   std::uint64_t key = 0;  // its registered key
   bool holds = false;     // the reservation
 };
+SPARK_MESSAGE(Registrant, (host_id, key, holds));
 
 struct ReservationReport {
   std::uint32_t generation = 0;         // counts every change; 0 after a restart of a target that forgets
   unsigned type = 0;                    // 0: not held; 1: write exclusive
   std::vector<Registrant> registrants;  // one for each controller of a host on some targets
 };
+SPARK_MESSAGE(ReservationReport, (generation, type, registrants));
 
 // The extended data structure of a Reservation Report command. Untrusted: Invalid if it contradicts itself.
 Result<ReservationReport> parse_reservation_report(std::span<const std::byte> data);

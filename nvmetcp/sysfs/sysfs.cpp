@@ -22,13 +22,6 @@ namespace fs = std::filesystem;
 constexpr std::chrono::seconds kBelieved{30};  // a resized namespace keeps its folders
 constexpr Bytes kSector = 512;  // the unit of every `size` in sysfs, whatever the device's block size
 
-// Nothing when the attribute, or the whole device, is not there (any more).
-std::optional<std::string> attribute(const fs::path& path) {
-  auto line = read_line_file(path);
-  if (!line) return std::nullopt;
-  return std::move(*line);
-}
-
 // nvme2 before nvme10; a folder that went away meanwhile has no more names.
 std::vector<std::string> names_in(const fs::path& folder, std::error_code& error) {
   std::vector<std::string> names = names_in_folder(folder, error);
@@ -53,22 +46,22 @@ void read_address(const std::string& address, Controller& controller) {
 
 // No value for a controller that went away while it was read.
 std::optional<Controller> read_controller(const fs::path& folder) {
-  auto state = attribute(folder / "state");
-  auto transport = attribute(folder / "transport");
-  auto subsystem = attribute(folder / "subsysnqn");
+  auto state = read_line_file(folder / "state");
+  auto transport = read_line_file(folder / "transport");
+  auto subsystem = read_line_file(folder / "subsysnqn");
   if (!state || !transport || !subsystem) return std::nullopt;
   Controller controller;
   controller.name = folder.filename().native();
   controller.state = std::move(*state);
   controller.transport = std::move(*transport);
   controller.subsystem = std::move(*subsystem);
-  controller.is_discovery =
-      controller.subsystem == kDiscoveryNqn || attribute(folder / "cntrltype").value_or("") == "discovery";
-  controller.host_nqn = attribute(folder / "hostnqn").value_or("");
-  controller.host_id = attribute(folder / "hostid").value_or("");
+  controller.is_discovery = controller.subsystem == kDiscoveryNqn ||
+                            read_line_file(folder / "cntrltype").value_or("") == "discovery";
+  controller.host_nqn = read_line_file(folder / "hostnqn").value_or("");
+  controller.host_id = read_line_file(folder / "hostid").value_or("");
   controller.portal = {"", 0};
   if (controller.transport == "tcp") {
-    const auto address = attribute(folder / "address");
+    const auto address = read_line_file(folder / "address");
     if (!address) return std::nullopt;
     read_address(*address, controller);
   }
@@ -76,7 +69,7 @@ std::optional<Controller> read_controller(const fs::path& folder) {
 }
 
 std::optional<Controller> read_state(const fs::path& folder, Controller controller) {
-  auto state = attribute(folder / "state");
+  auto state = read_line_file(folder / "state");
   if (!state) return std::nullopt;
   controller.state = std::move(*state);
   return controller;
@@ -90,7 +83,7 @@ std::string without_spaces(std::string text) {
 Result<Namespace> read_namespace(const SystemRoot& root, const std::string& device, std::uint32_t nsid) {
   const fs::path folder = root / "sys/class/block" / device;
   const auto its_number = device_number(root, device);
-  const auto sectors = parse_number<Bytes>(attribute(folder / "size").value_or(""));
+  const auto sectors = parse_number<Bytes>(read_line_file(folder / "size").value_or(""));
   if (!its_number || !sectors) {
     return fail(Errc::NotFound, "block device " + device + " is not there (yet, or any more)");
   }
@@ -99,9 +92,9 @@ Result<Namespace> read_namespace(const SystemRoot& root, const std::string& devi
   found.nsid = nsid;
   found.bytes = *sectors * kSector;
   found.device_number = *its_number;
-  found.uuid = attribute(folder / "uuid").value_or("");
-  found.nguid = attribute(folder / "nguid").value_or("");
-  found.eui = without_spaces(attribute(folder / "eui").value_or(""));
+  found.uuid = read_line_file(folder / "uuid").value_or("");
+  found.nguid = read_line_file(folder / "nguid").value_or("");
+  found.eui = without_spaces(read_line_file(folder / "eui").value_or(""));
   // The kernel shows the NGUID in the place of a UUID that the target does not give.
   if (found.uuid == found.nguid) found.uuid.clear();
   return found;
@@ -130,7 +123,7 @@ Result<Found> search(const SystemRoot& root, const std::vector<Controller>& all,
     for (const std::string& name : names_in(folder, ignored)) {
       const auto node = parse_namespace_name(name);
       if (!node) continue;
-      const auto its_nsid = parse_number<std::uint32_t>(attribute(folder / name / "nsid").value_or(""));
+      const auto its_nsid = parse_number<std::uint32_t>(read_line_file(folder / name / "nsid").value_or(""));
       if (!its_nsid) continue;
       if (*its_nsid != nsid) {
         offered.push_back(std::to_string(*its_nsid));
@@ -153,7 +146,7 @@ ino_t inode_of(const fs::path& path) {
 }  // namespace
 
 std::optional<dev_t> device_number(const SystemRoot& root, const std::string& device) {
-  const auto numbers = split(attribute(root / "sys/class/block" / device / "dev").value_or(""), ':');
+  const auto numbers = split(read_line_file(root / "sys/class/block" / device / "dev").value_or(""), ':');
   const auto major = parse_number<unsigned>(numbers.front());
   const auto minor = numbers.size() == 2 ? parse_number<unsigned>(numbers.back()) : std::nullopt;
   return major && minor ? std::optional(makedev(*major, *minor)) : std::nullopt;

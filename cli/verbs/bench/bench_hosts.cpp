@@ -6,7 +6,6 @@
 #include "bench/hosts/merged_record.hpp"
 #include "bench/hosts/together.hpp"
 #include "bench/measure/plan.hpp"
-#include "bench/measure/run_id.hpp"
 #include "bench/record/overlap.hpp"
 #include "bench/report/report.hpp"
 #include "cli/say.hpp"

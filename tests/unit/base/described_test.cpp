@@ -21,10 +21,11 @@ struct Outer {
   std::uint16_t small = 0;
   int below = 0;
   bool flag = false;
+  std::map<std::uint64_t, Inner> by_number;
   bool operator==(const Outer&) const = default;
 };
 SPARK_MESSAGE(Inner, (name, wait));
-SPARK_MESSAGE(Outer, (inner, colour, all, path, part, large, small, below, flag));
+SPARK_MESSAGE(Outer, (inner, colour, all, path, part, large, small, below, flag, by_number));
 
 const Outer kFull{{"a \"name\"", std::chrono::seconds(7)},
                   Colour::Green,
@@ -34,7 +35,8 @@ const Outer kFull{{"a \"name\"", std::chrono::seconds(7)},
                   ~std::uint64_t{0},
                   65535,
                   -3,
-                  true};
+                  true,
+                  {{~std::uint64_t{0}, {"last", std::nullopt}}}};
 
 TEST(Message, EveryFieldSurvivesSerialization) {
   const auto text = json::serialize(to_message(kFull));

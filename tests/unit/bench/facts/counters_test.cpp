@@ -54,7 +54,7 @@ TEST(Cpu, BusyTimeIncludesInterruptsButNotStolenOrWaitingTime) {
   tree.put("proc/stat", cpu_line("cpu ", 13, 6, 104, 20, 1, 9) + cpu_line("cpu0", 13, 6, 0, 0, 1, 9) +
                             cpu_line("cpu1", 0, 0, 104, 20, 0, 0));
   const CpuUse use = cpu_between(before, read_cpu(tree.root()), 4);
-  EXPECT_NEAR(use.busy, 4, 0.01);
+  EXPECT_NEAR(use.busy_s, 4, 0.01);
   EXPECT_NEAR(use.idle_share, 0.5, 0.001);
   EXPECT_NEAR(use.busiest_core, 1, 0.001);
 }
@@ -69,7 +69,7 @@ TEST(Cpu, KernelThreadsAreIdentifiedByTheirFlagNotTheirName) {
 
 TEST(Cpu, IdleCpuHasAMeanAndAStandardError) {
   const IdleCpu idle = idle_cpu({0.1, 0.2, 0.3});
-  EXPECT_NEAR(idle.rate, 0.2, 1e-12);
+  EXPECT_NEAR(idle.cpu_s_per_s, 0.2, 1e-12);
   EXPECT_NEAR(idle.error, 0.1 / std::sqrt(3.0), 1e-12);
   EXPECT_EQ(idle_cpu({}).rate, 0);
 }

@@ -34,7 +34,7 @@ TEST(FileReader, ReadsEveryFileOnceAPass) {
   reading.progress = &progress;
   const auto read = read_files(reading);
   ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(read->files, 20u);
+  EXPECT_EQ(read->ios, 20u);
   EXPECT_EQ(read->bytes, 20 * 8192u);
   EXPECT_EQ(progress, 20 * 8192u);
   EXPECT_EQ(sample_count(read->bins), 20u);
@@ -50,8 +50,8 @@ TEST(FileReader, RepeatsPassesUntilItHasReadLongEnough) {
   const auto read = read_files(reading);
   ASSERT_TRUE(read);
   EXPECT_GE(read->seconds, 1);
-  EXPECT_EQ(read->files % 4, 0u);
-  EXPECT_GT(read->files, 4u);
+  EXPECT_EQ(read->ios % 4, 0u);
+  EXPECT_GT(read->ios, 4u);
 }
 
 TEST(FileReader, APassStartsAtTheGivenFileAndWrapsAround) {
@@ -164,7 +164,8 @@ TEST(FileReader, AFileThatIsGoneIsNamed) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().kind, Errc::NotFound);
   EXPECT_THAT(read.error().message(), testing::HasSubstr("gone"));
-  reading.cold = false;
+  reading.delegations = Delegations::Avoid;
+  reading.may_be_cached = false;  // nothing opens it before it is read
   EXPECT_FALSE(read_files(reading));
 }
 
@@ -174,7 +175,8 @@ TEST(FileReader, ALinkIsNotFollowed) {
   fs::create_symlink(disk / "secret", disk / "link");
   FileReading reading;
   reading.files = {disk / "link"};
-  reading.cold = false;
+  reading.delegations = Delegations::Avoid;
+  reading.may_be_cached = false;  // nothing opens it before it is read
   EXPECT_FALSE(read_files(reading));
 }
 

@@ -29,8 +29,8 @@ TEST(FioOutput, AStatusStreamIsOneCumulativeObjectASecondAndTheLastIsTheResult) 
   FioStream stream;
   const auto objects = stream.feed(fixture("group_status.out"));
   ASSERT_EQ(objects.size(), 3u);
-  const FioCounters first = counters_of(objects[0], Direction::Read);
-  const FioCounters last = counters_of(objects[2], Direction::Read);
+  const Measured first = counters_of(objects[0], Direction::Read);
+  const Measured last = counters_of(objects[2], Direction::Read);
   EXPECT_GT(last.bytes, first.bytes);
   EXPECT_NEAR(first.seconds, 1.0, 0.2);
   EXPECT_NEAR(last.seconds, 2.0, 0.05);
@@ -62,7 +62,7 @@ TEST(FioOutput, TheSummedJobRuntimeOfAGroupIsUsedForCpuTimeOnly) {
   const FioEnd end = replay("group_status", 0);
   const json::object& job = end.last->at("jobs").as_array()[0].as_object();
   EXPECT_GT(get_int(job, "job_runtime").value(), 7500);
-  const FioCounters counters = counters_of(*end.last, Direction::Read);
+  const Measured counters = counters_of(*end.last, Direction::Read);
   EXPECT_LT(counters.seconds, 2.1);
   const double percent = get_double(job, "usr_cpu").value() + get_double(job, "sys_cpu").value();
   EXPECT_NEAR(counters.cpu_seconds, percent / 100 * 8.0, 0.2);

@@ -44,13 +44,14 @@ TEST_F(Doctor, ReportsAConnectionWithAnotherHostsIdentity) {
 }
 
 TEST(Reservation, KeysOf64BitsSurviveTheJsonBetweenProcesses) {
-  const auto answer = parse_json_object(
-      R"({"registrants": [{"host_id": "a", "key": "18446744073709551615", "holds": true}, 7]})");
+  const nvmetcp::ReservationReport sent{7, 1, {{"a", 18446744073709551615U, true}}};
+  const auto answer = parse_json_object(json::serialize(to_message(sent)));
   ASSERT_TRUE(answer);
   const auto report = reservation_from(*answer);
-  ASSERT_EQ(report.registrants.size(), 1u);
-  EXPECT_EQ(report.registrants.front().key, 18446744073709551615U);
-  EXPECT_TRUE(report.registrants.front().holds);
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->registrants.size(), 1u);
+  EXPECT_EQ(report->registrants.front().key, 18446744073709551615U);
+  EXPECT_TRUE(report->registrants.front().holds);
 }
 
 TEST_F(Doctor, ReportsAnIdentityOfAnotherBoard) {

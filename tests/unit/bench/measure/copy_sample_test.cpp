@@ -1,4 +1,4 @@
-#include "bench/files/copy_sample.hpp"
+#include "bench/measure/small_work.hpp"
 
 #include <gtest/gtest.h>
 
