@@ -16,7 +16,7 @@ constexpr Duration kPoll{1'000};
 struct WaitOptions {
   std::vector<std::string> volumes;
   std::string job;  // empty: volumes are waited for
-  std::string timeout;
+  std::optional<Duration> timeout;
   bool as_json = false;
 };
 
@@ -62,11 +62,8 @@ Result<std::vector<std::string>> look(Context& context, const std::vector<std::s
   return waiting;
 }
 
-Result<std::optional<Duration>> timeout_of(const WaitOptions& options) {
-  if (options.timeout.empty()) return std::optional<Duration>();
-  auto parsed = parse_optional_duration(options.timeout, "never");
-  if (!parsed) return fail_with(parsed.error(), "--timeout");
-  return parsed;
+Result<std::optional<Duration>> parse_timeout(const std::string& text) {
+  return parse_optional_duration(text, "never");
 }
 
 Result<json::object> wait_for(Context& context, const std::vector<std::string>& volumes,
@@ -100,17 +97,14 @@ Result<json::object> wait_for(Context& context, const std::string& job, std::opt
 }
 
 Result<int> wait(Context& context, const WaitOptions& options) {
-  const auto timeout = timeout_of(options);
-  if (!timeout) return timeout.take_error();
   if (options.job.empty() == options.volumes.empty()) {
     return fail(Errc::Invalid, "name volumes, or one job with --job, but not both",
                 "for example: `spark-stage wait datasets`, `spark-stage wait --job 7`");
   }
-  const auto ended = options.job.empty() ? wait_for(context, options.volumes, *timeout)
-                                         : wait_for(context, options.job, *timeout);
+  const auto ended = options.job.empty() ? wait_for(context, options.volumes, options.timeout)
+                                         : wait_for(context, options.job, options.timeout);
   if (!ended) return ended.take_error();
-  if (options.as_json) context.out << pretty(*ended) << "\n";
-  return 0;
+  return options.as_json ? show_json(context, *ended) : 0;
 }
 
 }  // namespace
@@ -126,7 +120,7 @@ void add_wait(App& app) {
                        [options](Context& context) { return wait(context, *options); });
   verb.optional_argument("VOLUME", options->volumes, "volumes of the config");
   verb.option("--job", "JOB", options->job, "a job instead, by its number: `spark-stage jobs` has it");
-  verb.option("--timeout", "TIME", options->timeout, "give up after that: 90s, 5m (never)");
+  verb.parsed("--timeout", "TIME", options->timeout, parse_timeout, "give up after that: 90s, 5m (never)");
   verb.flag("--json", options->as_json, "the volumes' states then, or the job's result");
 }
 
