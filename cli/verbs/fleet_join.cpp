@@ -188,13 +188,11 @@ Result<> reload(Context& context) {
 
 // Whether the daemon serves peers, and knows these; `answering`: and had an answer of each lately.
 bool is_served(const json::object* fleet, const FleetHere& wanted, bool answering) {
-  const json::array* peers = fleet == nullptr ? nullptr : get_array(*fleet, "peers");
-  if (peers == nullptr || !get_bool(*fleet, "serving").value_or(false)) return false;
+  if (fleet == nullptr || !get_bool(*fleet, "serving").value_or(false)) return false;
+  const auto peers = objects_in(*fleet, "peers");
   return std::ranges::all_of(wanted.peers, [&](const FleetHere::Peer& peer) {
-    return std::ranges::any_of(*peers, [&](const json::value& one) {
-      const json::object* row = one.if_object();
-      return row != nullptr && get_string(*row, "name") == peer.name &&
-             (!answering || get_bool(*row, "answers").value_or(false));
+    return std::ranges::any_of(peers, [&](const json::object& row) {
+      return get_string(row, "name") == peer.name && (!answering || get_bool(row, "answers").value_or(false));
     });
   });
 }

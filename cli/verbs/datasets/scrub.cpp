@@ -10,13 +10,6 @@
 namespace spark::cli {
 namespace {
 
-Request scrub_request(const std::vector<std::string>& datasets) {
-  json::object body;
-  json::array& names = body["datasets"].emplace_array();
-  for (const std::string& dataset : datasets) names.emplace_back(dataset);
-  return {"POST", "/v1/scrubs", json::serialize(body)};
-}
-
 std::string verdict(const json::object& row) {
   const std::string name = printable(get_string(row, "name").value_or("?"));
   const auto state = get_string(row, "state");
@@ -40,17 +33,16 @@ int exit_status_of(const json::object& result) {
 }  // namespace
 
 Result<int> scrub(Context& context, const std::vector<std::string>& datasets, bool as_json) {
-  ProgressView view(context.err, context.terminal, context.timer);
-  const auto result = run_job(context, scrub_request(datasets), view);
+  const json::object body{{"datasets", json::value_from(datasets)}};
+  const auto result = run_job(context, {"POST", "/v1/scrubs", json::serialize(body)});
   if (!result) return result.take_error();
-  view.clear();
-  const json::array* rows = get_array(*result, "datasets");
+  const auto rows = objects_in(*result, "datasets");
   if (as_json) {
-    context.out << pretty(*result) << "\n";
-  } else if (rows == nullptr || rows->empty()) {
+    show_json(context, *result);
+  } else if (rows.empty()) {
     context.out << "Nothing is staged - there is nothing to scrub.\n";
   } else {
-    for (const json::object& row : objects_in(*result, "datasets")) say(context, verdict(row));
+    for (const json::object& row : rows) say(context, verdict(row));
   }
   return exit_status_of(*result);
 }

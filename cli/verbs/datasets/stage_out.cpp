@@ -78,19 +78,11 @@ Result<int> send(Context& context, const Request& request, const StageOutArgumen
   return 0;
 }
 
-// Each of them, whatever becomes of the others; the exit status of the first that was not sent.
 Result<int> stage_out(Context& context, const StageOutArguments& arguments) {
   const auto requests = requests_of(arguments);
   if (!requests) return requests.take_error();
-  int status = 0;
-  for (const Request& request : *requests) {
-    if (context.stop) break;
-    const auto sent = send(context, request, arguments);
-    if (sent) continue;
-    const int failed = report(context, sent.error());
-    if (status == 0) status = failed;
-  }
-  return status;
+  return for_each_item(context, *requests,
+                       [&](const Request& request) { return send(context, request, arguments); });
 }
 
 }  // namespace

@@ -16,9 +16,7 @@ void add_source_options(Verb& verb, StageOptions& options, const std::string& no
 }
 
 Request stage_request(const StageOptions& options) {
-  json::object body;
-  json::array& names = body["datasets"].emplace_array();
-  for (const std::string& dataset : options.datasets) names.emplace_back(dataset);
+  json::object body{{"datasets", json::value_from(options.datasets)}};
   if (options.time) body["lease_s"] = std::chrono::ceil<std::chrono::seconds>(*options.time).count();
   if (!options.hold.is_null()) body["hold"] = options.hold;
   if (options.max_rate > 0) body["max_rate"] = options.max_rate;

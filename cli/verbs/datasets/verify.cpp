@@ -26,12 +26,10 @@ std::string as_published(const json::object& result, const std::string& what) {
 }
 
 Result<int> verify_one(Context& context, const std::string& dataset, const VerifyOptions& options) {
-  ProgressView view(context.err, context.terminal, context.timer);
   const std::string body = options.sha256 ? R"({"sha256": true})" : "";
   const auto result =
-      run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/verify", body}, view);
+      run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/verify", body});
   if (!result) return result.take_error();
-  view.clear();
   if (options.as_json) return show_json(context, *result);
   const bool is_copy = get_bool(*result, "copy").value_or(true);
   if (is_copy) say(context, equal_to(*result, printable(dataset) + ": equal to its manifest"));
@@ -43,22 +41,14 @@ Result<int> verify_one(Context& context, const std::string& dataset, const Verif
   return 0;
 }
 
-// Each of them, whatever becomes of the others; the exit status of the first that is not right.
 Result<int> verify(Context& context, const VerifyOptions& options) {
   if (options.all && options.datasets.empty() && !options.sha256) return scrub(context, {}, options.as_json);
   if (options.all || options.datasets.empty()) {
     return fail(Errc::Invalid, "verify takes names of datasets, or --all without --sha256",
                 "for example: `spark-stage verify imagenet`, `spark-stage verify --all`");
   }
-  int status = 0;
-  for (const std::string& dataset : options.datasets) {
-    if (context.stop) break;
-    const auto verified = verify_one(context, dataset, options);
-    if (verified) continue;
-    const int failed = report(context, verified.error());
-    if (status == 0) status = failed;
-  }
-  return status;
+  return for_each_item(context, options.datasets,
+                       [&](const std::string& dataset) { return verify_one(context, dataset, options); });
 }
 
 }  // namespace
