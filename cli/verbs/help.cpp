@@ -1,7 +1,7 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "cli/client/api.hpp"
-#include "cli/client/version_check.hpp"
+#include "cli/client/noted_client.hpp"
 #include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
