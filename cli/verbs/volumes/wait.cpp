@@ -27,11 +27,6 @@ class Narrator {
   void say(const std::string& about, const std::string& sentence) {
     if (std::exchange(said_[about], sentence) != sentence) tell(context_, sentence);
   }
-  // The last sentence about each, for the end of a wait that failed.
-  std::string last(const std::string& about) const {
-    const auto found = said_.find(about);
-    return found == said_.end() ? std::string() : found->second;
-  }
 
  private:
   Context& context_;
