@@ -20,25 +20,18 @@ struct WaitOptions {
   bool as_json = false;
 };
 
-// Prints the changes since the last status.
-class Narrator {
- public:
-  explicit Narrator(Context& context) : context_(context) {}
-  void say(const std::string& about, const std::string& sentence) {
-    if (std::exchange(said_[about], sentence) != sentence) tell(context_, sentence);
-  }
+// The last sentence about each volume, and with an empty name about the daemon.
+using Said = std::map<std::string, std::string>;
 
- private:
-  Context& context_;
-  std::map<std::string, std::string> said_;
-};
+void tell_change(Context& context, Said& said, const std::string& about, const std::string& sentence) {
+  if (std::exchange(said[about], sentence) != sentence) tell(context, sentence);
+}
 
 // The names that are not ready yet.
-Result<std::vector<std::string>> look(Context& context, const std::vector<std::string>& names,
-                                      Narrator& narrator) {
+Result<std::vector<std::string>> look(Context& context, const std::vector<std::string>& names, Said& said) {
   const auto status = ask_volumes(context, names);
   if (!status && status.error().kind == Errc::Unavailable) {
-    narrator.say("", "spark-stage: " + status.error().what + " - still trying");
+    tell_change(context, said, "", "spark-stage: " + status.error().what + " - still trying");
     return names;
   }
   if (!status) return status.take_error();
@@ -51,7 +44,7 @@ Result<std::vector<std::string>> look(Context& context, const std::vector<std::s
     // Without the time of a next attempt, one is in progress, as after `volumes up`.
     const bool is_final = state == "refused" && get_string(*volume, "next_attempt");
     if (is_final) return fail(Errc::Refused, words);
-    narrator.say(name, words);
+    tell_change(context, said, name, words);
     if (state != "ready") waiting.push_back(name);
   }
   return waiting;
@@ -64,10 +57,10 @@ Result<std::optional<Duration>> parse_timeout(const std::string& text) {
 Result<json::object> wait_for(Context& context, const std::vector<std::string>& volumes,
                               std::optional<Duration> timeout) {
   context.catch_interrupts();
-  Narrator narrator(context);
+  Said said;
   const SteadyTime begin = context.timer.steady();
   for (;;) {
-    const auto waiting = look(context, volumes, narrator);
+    const auto waiting = look(context, volumes, said);
     if (!waiting) return waiting.take_error();
     if (waiting->empty()) return ask_volumes(context, volumes);
     if (context.stop) return fail(Errc::Cancelled, "interrupted while waiting for " + join(*waiting, ", "));
