@@ -31,16 +31,15 @@ Result<Pipe> make_pipe() {
 // Only async-signal-safe calls from here to exec: the parent may have threads.
 [[noreturn]] void become(char* const* argv, const ChildOptions& options, pid_t parent, int in, int out,
                          int err, int report) {
-  if (options.own_process_group) ::setpgid(0, 0);
+  ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
-  const bool ready = (in < 0 || ::dup2(in, 0) >= 0) && (out < 0 || ::dup2(out, 1) >= 0) &&
-                     (err < 0 || ::dup2(err, 2) >= 0) &&
-                     (options.working_directory.empty() || ::chdir(options.working_directory.c_str()) == 0);
+  const bool ready =
+      (in < 0 || ::dup2(in, 0) >= 0) && (out < 0 || ::dup2(out, 1) >= 0) && (err < 0 || ::dup2(err, 2) >= 0);
   const bool inherits = options.inherited >= 0;
   // `report` may have the number that the descriptor gets.
   if (inherits) report = ::fcntl(report, F_DUPFD_CLOEXEC, kInherited + 1);
@@ -59,7 +58,7 @@ Result<Pipe> make_pipe() {
 
 Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& options) {
   std::array<Pipe, 3> pipes;
-  const std::array wanted = {options.pipe_stdin, options.pipe_stdout, options.pipe_stderr};
+  const std::array wanted = {options.pipe_stdin, true, options.pipe_stderr};
   for (std::size_t i = 0; i < pipes.size(); ++i) {
     if (!wanted[i]) continue;
     auto made = make_pipe();

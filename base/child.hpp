@@ -15,13 +15,10 @@
 namespace spark {
 
 struct ChildOptions {
-  bool pipe_stdin = false;
-  bool pipe_stdout = true;
-  bool pipe_stderr = false;       // false: the parent's
-  bool own_process_group = true;  // a ^C at the terminal then reaches the parent alone
-  std::string working_directory;  // empty: the parent's
-  std::string program;            // the file to execute; empty: argv[0]
-  int inherited = -1;             // a descriptor of the caller that the child gets as kInherited; -1: none
+  bool pipe_stdin = false;   // false: the parent's
+  bool pipe_stderr = false;  // the same
+  std::string program;       // the file to execute; empty: argv[0]
+  int inherited = -1;        // a descriptor of the caller that the child gets as kInherited; -1: none
 };
 inline constexpr int kInherited = 3;
 
@@ -33,7 +30,8 @@ struct Child {
   UniqueFd in, out, err;
 };
 
-// argv[0] is looked up in PATH. The child gets SIGKILL when the calling thread ends.
+// argv[0] is looked up in PATH. The child gets SIGKILL when the calling thread ends, and is in a process
+// group of its own: a ^C at the terminal reaches the parent alone.
 Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& options = {});
 
 struct ChildOutput {

@@ -116,11 +116,7 @@ Result<> write_file_atomically(const std::filesystem::path& path, std::string_vi
     ::unlink(temporary.c_str());
     return fail_errno(number, "replacing " + shown_path(path));
   }
-  const UniqueFd folder(::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || ::fsync(folder.get()) != 0) {
-    return fail_errno(errno, "flushing folder " + shown_path(path.parent_path()));
-  }
-  return {};
+  return flush_folder(path.parent_path());
 }
 
 std::vector<std::filesystem::path> list_folder(const std::filesystem::path& folder, std::error_code& error) {

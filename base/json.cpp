@@ -47,13 +47,21 @@ std::optional<std::string> get_string(const json::object& object, std::string_vi
   return std::string(value->get_string());
 }
 
-std::optional<std::int64_t> get_int(const json::object& object, std::string_view key) {
+namespace {
+
+template <typename Number>
+std::optional<Number> get_number(const json::object& object, std::string_view key) {
   const json::value* value = object.if_contains({key.data(), key.size()});
   if (value == nullptr) return std::nullopt;
   boost::system::error_code error;
-  const auto number = value->to_number<std::int64_t>(error);
-  if (error) return std::nullopt;
-  return number;
+  const auto number = value->to_number<Number>(error);
+  return error ? std::nullopt : std::optional(number);
+}
+
+}  // namespace
+
+std::optional<std::int64_t> get_int(const json::object& object, std::string_view key) {
+  return get_number<std::int64_t>(object, key);
 }
 
 std::uint64_t get_count(const json::object& object, std::string_view key) {
@@ -61,12 +69,7 @@ std::uint64_t get_count(const json::object& object, std::string_view key) {
 }
 
 std::optional<double> get_double(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains({key.data(), key.size()});
-  if (value == nullptr) return std::nullopt;
-  boost::system::error_code error;
-  const auto number = value->to_number<double>(error);
-  if (error) return std::nullopt;
-  return number;
+  return get_number<double>(object, key);
 }
 
 std::optional<bool> get_bool(const json::object& object, std::string_view key) {

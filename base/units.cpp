@@ -21,22 +21,16 @@ constexpr std::array kSizes = {Unit{"", 1},       Unit{"B", 1},      Unit{"KiB",
 constexpr std::array kDurations = {Unit{"ms", 1}, Unit{"s", 1e3}, Unit{"m", 60e3}, Unit{"h", 3600e3},
                                    Unit{"d", 86400e3}};
 
-std::string_view strip(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 // number × the factor of the unit that follows it, or no value if either is not there or it does not fit 63
 // bits.
 template <std::size_t N>
 std::optional<std::uint64_t> parse_quantity(std::string_view text, const std::array<Unit, N>& units) {
-  text = strip(text);
+  text = trim(text);
   double number = 0;
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (error != std::errc{} || !std::isfinite(number) || number < 0) return std::nullopt;
-  const std::string_view rest = strip(text.substr(static_cast<std::size_t>(end - text.data())));
+  const std::string_view rest = trim(text.substr(static_cast<std::size_t>(end - text.data())));
   for (const Unit& unit : units) {
     if (rest != unit.name) continue;
     const double value = number * unit.factor;
@@ -55,7 +49,7 @@ Result<Bytes> parse_bytes(std::string_view text) {
 }
 
 Result<Bytes> parse_rate(std::string_view text) {
-  std::string_view size = strip(text);
+  std::string_view size = trim(text);
   if (size.ends_with("/s")) size.remove_suffix(2);
   const auto value = parse_quantity(size, kSizes);
   if (value && *value > 0) return *value;
@@ -65,7 +59,7 @@ Result<Bytes> parse_rate(std::string_view text) {
 
 Result<Bytes> parse_rate_with_unit(std::string_view text) {
   auto rate = parse_rate(text);
-  const std::string_view number = strip(text.substr(0, text.find('/')));
+  const std::string_view number = trim(text.substr(0, text.find('/')));
   if (!rate || number.empty() || number.back() < '0' || number.back() > '9') return rate;
   return fail(Errc::Invalid, "'" + printable(text) + "' has no unit",
               "write " + printable(number) + "MB/s or " + printable(number) + "GB/s");

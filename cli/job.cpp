@@ -198,4 +198,11 @@ Result<json::object> run_job(Context& context, const Request& request, ProgressV
   return follow_job(context, std::move(*job), view);
 }
 
+Result<json::object> run_job(Context& context, const Request& request) {
+  ProgressView view(context.err, context.terminal, context.timer);
+  auto result = run_job(context, request, view);
+  if (result) view.clear();
+  return result;
+}
+
 }  // namespace spark::cli

@@ -35,5 +35,7 @@ Result<json::object> wait_for_job(Context& context, const std::string& id, std::
 Result<> wait_until_accepted(Context& context, const Job& job, ProgressView& view);
 
 Result<json::object> run_job(Context& context, const Request& request, ProgressView& view);
+// With a view of its own, which stays where the job failed.
+Result<json::object> run_job(Context& context, const Request& request);
 
 }  // namespace spark::cli

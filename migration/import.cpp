@@ -139,6 +139,12 @@ class Writer {
     imported_.items.push_back(std::move(item));
   }
 
+  // A line of a file, or a mount, that stays as it is.
+  void name_only(const std::string& shown, Item item) {
+    volumes_yaml_ += commented({.name = "", .yaml = "  " + shown + "\n"}, item.reason);
+    imported_.items.push_back(std::move(item));
+  }
+
   void take_detail(const std::string& detail, std::string& section) {
     const std::size_t before = section.size();
     section += detail;
@@ -196,8 +202,7 @@ class Writer {
       item.reason = origin + ": " + printable(line.source) + " " + reason;
       const FabricDevice* below = fabric_below(root_, survey_.devices, line.source);
       item.subsystem = below == nullptr ? "" : below->subsystem;  // the line needs its connection
-      const Entry shown{.name = "", .origin = origin, .yaml = "  " + shown_line(line) + "\n", .details = {}};
-      take(shown, std::move(item), volumes_yaml_, imported_.volumes);
+      name_only(shown_line(line), std::move(item));
     }
   }
 
@@ -220,8 +225,7 @@ class Writer {
                                      "`spark-stage wait " +
                                          name + "` has ended");
       seen_mounts_.insert(line.mount);
-      take({.name = "", .origin = origin, .yaml = "  " + shown_line(line) + "\n", .details = {}},
-           std::move(item), volumes_yaml_, imported_.volumes);
+      name_only(shown_line(line), std::move(item));
     }
   }
 
@@ -306,8 +310,8 @@ class Writer {
     Item item{.what = "a mount", .where = printable(target), .origin = origin};
     item.reason = printable(mount.source) + " on " + printable(target) +
                   " is mounted by hand, and no file mounts it at boot: a volume with `nfs:` does";
-    take({.name = "", .origin = origin, .yaml = "  " + item.where + "\n", .details = {}}, std::move(item),
-         volumes_yaml_, imported_.volumes);
+    const std::string shown = item.where;
+    name_only(shown, std::move(item));
   }
 
   void take_unmounted(const Found& found) {

@@ -38,13 +38,10 @@ bool is_of_import(const fs::path& file) {
 
 // The times of the moves, each the name of a folder; the last one first.
 std::vector<std::string> moves_in(const fs::path& kept) {
-  std::error_code error;
-  std::vector<std::string> times;
-  for (fs::directory_iterator entry(kept, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    if (name.find_first_not_of("0123456789-T:.Z") == std::string::npos) times.push_back(name);
-  }
+  std::vector<std::string> times = names_in_folder(kept);
+  std::erase_if(times, [](const std::string& name) {
+    return name.find_first_not_of("0123456789-T:.Z") != std::string::npos;
+  });
   std::ranges::sort(times, std::ranges::greater());
   return times;
 }

@@ -135,7 +135,7 @@ Entry target_entry(const TargetDraft& target) {
     for (const nvmetcp::Portal& portal : target.portals) all.push_back(yaml_word(to_string(portal)));
     yaml += "    portals: [" + join(all, ", ") + "]\n";
   }
-  Entry entry{target.name, target.origin, yaml + protection_yaml(target.name, target.settings.settings),
+  Entry entry{target.name, yaml + protection_yaml(target.name, target.settings.settings),
               details_of(target.settings)};
   for (const std::string& remark : target.remarks)
     entry.details.push_back("    # left out: " + printable(remark) + "\n");
@@ -160,7 +160,7 @@ Entry nvme_volume_entry(const std::string& name, const std::string& target, cons
         "    # It was mounted read-write. If this host alone mounts it, and writes: access: exclusive.\n"
         "    # Two hosts that mount it read-write damage it.\n";
   }
-  return {name, mount.origin, yaml, options_of(mount, config::Access::ReadOnly, false)};
+  return {name, yaml, options_of(mount, config::Access::ReadOnly, false)};
 }
 
 Entry nfs_volume_entry(const std::string& name, const std::string& source, const MountByHand& mount) {
@@ -170,7 +170,7 @@ Entry nfs_volume_entry(const std::string& name, const std::string& source, const
       "  " + name + ":   # from " + mount.origin + "\n    nfs: " + yaml_word(printable(source)) +
       "\n    mount: " + yaml_word(printable(mount.mount)) + "\n    access: " +
       (reads ? "read-only\n" : "exclusive   # read-write as before; an NFS server takes many writers\n");
-  return {name, mount.origin, yaml, options_of(mount, access, true)};
+  return {name, yaml, options_of(mount, access, true)};
 }
 
 std::string commented(const Entry& entry, const std::string& reason) {

@@ -15,8 +15,7 @@ namespace spark::host {
 // One entry below `targets:` or `volumes:`, its lines indented by two.
 struct Entry {
   std::string name;
-  std::string origin;  // "line 12 of /etc/fstab"
-  std::string yaml;    // what it can't do without: "  name:\n    key: …\n"
+  std::string yaml;  // what it can't do without: "  name:\n    key: …\n"
   // Settings, each a line or comments: taken over where the configuration accepts them.
   std::vector<std::string> details = {};
 };

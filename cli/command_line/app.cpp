@@ -6,8 +6,7 @@
 
 #include "base/text.hpp"
 #include "base/version.hpp"
-#include "cli/client/verbose_client.hpp"
-#include "cli/client/version_check.hpp"
+#include "cli/client/noted_client.hpp"
 #include "cli/command_line/help.hpp"
 #include "cli/command_line/manual.hpp"
 #include "cli/command_line/mistakes.hpp"
@@ -27,9 +26,10 @@ std::string socket_of(const std::string& option) {
   return variable != nullptr && *variable != '\0' ? variable : kDefaultSocket;
 }
 
-Terminal coloured_as(Terminal terminal, const std::string& when) {
-  if (when == "always") terminal.colour = true;
-  if (when == "never") terminal.colour = false;
+Terminal as_wanted(Terminal terminal, const std::string& colour, bool is_quiet) {
+  if (colour == "always") terminal.colour = true;
+  if (colour == "never") terminal.colour = false;
+  terminal.is_quiet = is_quiet;
   return terminal;
 }
 
@@ -197,15 +197,11 @@ bool is_run_without_dashes(const CLI::App& root, const std::vector<std::string>&
 void App::prepare(Context& context) const {
   context.socket = socket_of(common_.socket);
   context.config_file = common_.config.empty() ? config::kDefaultPath : common_.config;
-  context.client = context.make_client(context.socket);
-  if (!common_.quiet) context.client = make_version_check(std::move(context.client), context.err);
-  if (common_.verbose) context.client = make_verbose(std::move(context.client), context.err, context.timer);
-  context.terminal = coloured_as(context.terminal, common_.color);
-  context.terminal.is_quiet = common_.quiet;
+  const ClientNotes notes{.on_version = !common_.quiet, .on_requests = common_.verbose};
+  context.client = make_noted(context.make_client(context.socket), notes, context.err, context.timer);
+  context.terminal = as_wanted(context.terminal, common_.color, common_.quiet);
   context.look_at_terminal = [look = context.look_at_terminal, common = common_] {
-    Terminal terminal = coloured_as(look(), common.color);
-    terminal.is_quiet = common.quiet;
-    return terminal;
+    return as_wanted(look(), common.color, common.quiet);
   };
 }
 

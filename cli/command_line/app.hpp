@@ -83,4 +83,18 @@ class App {
 // Prints "spark-stage: SENTENCE" and gives the exit status of the error's kind.
 int report(Context& context, const Error& error);
 
+// Works on each item, whatever becomes of the others, until an interrupt; prints their errors. The exit
+// status of the first that failed; 0: none did.
+template <typename Items, typename Work>
+int for_each_item(Context& context, const Items& items, const Work& work) {
+  int status = 0;
+  for (const auto& item : items) {
+    if (context.stop) break;
+    const auto done = work(item);
+    const int failed = done ? 0 : report(context, done.error());
+    if (status == 0) status = failed;
+  }
+  return status;
+}
+
 }  // namespace spark::cli

@@ -44,6 +44,18 @@ void Verb::option_or(const std::string& name, const std::string& type, std::stri
   parser_->add_option(name, value, help)->type_name(type)->expected(0, 1)->default_str(without);
 }
 
+// The check takes the value too.
+void Verb::checked(const std::string& name, const std::string& type,
+                   const std::function<Result<>(const std::string&)>& take, const std::string& help) {
+  const auto check = [take](const std::string& word) -> std::string {
+    if (word.empty()) return "";
+    const auto taken = take(word);
+    return taken ? "" : taken.error().message();
+  };
+  const std::function<void(const std::string&)> nothing = [](const std::string&) {};
+  parser_->add_option_function<std::string>(name, nothing, help)->type_name(type)->check(check);
+}
+
 // CLI11's words about a check are left out of the help: its description is empty.
 void Verb::count(const std::string& name, unsigned& value, Range range, const std::string& help) {
   const auto check = [range](const std::string& word) -> std::string {

@@ -1,6 +1,7 @@
 // A verb's options and arguments. CLI11, which is slow to compile, is included by app.cpp and verb.cpp alone.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,19 @@ class Verb {
   template <typename Value>
   void option(const std::string& name, const std::string& type, Value& value, const std::string& help);
 
+  // --name TYPE, as `parse` reads it: a Result of the value. An empty word leaves the value as it is, for
+  // scripts with a variable that may be empty.
+  template <typename Value, typename Parse>
+  void parsed(const std::string& name, const std::string& type, Value& value, Parse parse,
+              const std::string& help) {
+    const auto take = [&value, parse](const std::string& word) {
+      auto taken = parse(word);
+      if (taken) value = std::move(*taken);
+      return taken ? Result<>() : taken.take_error();
+    };
+    checked(name, type, take, help);
+  }
+
   // --name[=TYPE]: `without` when no value is given with it.
   void option_or(const std::string& name, const std::string& type, std::string& value,
                  const std::string& without, const std::string& help);
@@ -47,6 +61,9 @@ class Verb {
 
  private:
   friend class App;
+  void checked(const std::string& name, const std::string& type,
+               const std::function<Result<>(const std::string&)>& take, const std::string& help);
+
   CLI::App* parser_;
 };
 

@@ -90,58 +90,48 @@ Result<json::object> ask_for_plan(Context& context, const std::string& given) {
   return call(*context.client, {"POST", "/v1/plan", json::serialize(body)});
 }
 
-struct PlannedStep {
-  std::string name, action, refused;
-  std::vector<std::string> changes;
-};
-
-std::vector<PlannedStep> steps_in(const json::object& plan) {
-  std::vector<PlannedStep> steps;
-  for (const json::object& one : objects_in(plan, "volumes"))
-    steps.push_back({get_text(one, "name"), get_text(one, "action"), get_text(one, "refused"),
-                     get_strings(one, "changes")});
-  return steps;
+bool is_refused(const json::object& step) {
+  return !get_text(step, "refused").empty();
 }
 
 // The effect of a reload on each volume: its changes under each other, at the same column.
-void print_plan(Context& context, const std::vector<PlannedStep>& steps,
-                const std::vector<std::string>& settings) {
+void print_plan(Context& context, const json::object& plan) {
   std::ostream& out = context.out;
-  const bool is_idle = std::ranges::all_of(
-      steps, [](const auto& step) { return step.action == "nothing" && step.refused.empty(); });
+  const auto steps = objects_in(plan, "volumes");
+  const auto settings = get_printable(plan, "settings");
+  const bool is_idle = std::ranges::all_of(steps, [](const json::object& step) {
+    return get_text(step, "action") == "nothing" && !is_refused(step);
+  });
   if (is_idle && settings.empty()) return say(context, "Nothing would change.");
   std::size_t width = 0;
-  for (const PlannedStep& step : steps) width = std::max(width, display_width(printable(step.name)));
+  for (const json::object& step : steps) width = std::max(width, display_width(get_shown(step, "name")));
   constexpr std::size_t kActionWidth = 9;  // "reconnect"
-  for (const PlannedStep& step : steps) {
-    const std::string name = printable(step.name);
-    out << name << std::string(width - display_width(name) + 2, ' ') << printable(step.action);
+  for (const json::object& step : steps) {
+    const std::string name = get_shown(step, "name"), action = get_shown(step, "action");
+    out << name << std::string(width - display_width(name) + 2, ' ') << action;
     const std::size_t column = width + 2 + kActionWidth + 2;
     const std::size_t columns = context.terminal.out ? context.terminal.columns : std::string::npos;
-    std::vector<std::string> words = step.changes;
-    if (!step.refused.empty()) words.push_back("refused: " + step.refused);
+    std::vector<std::string> words = get_printable(step, "changes");
+    if (is_refused(step)) words.push_back("refused: " + get_shown(step, "refused"));
     if (words.empty()) out << "\n";
     for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::string lines = wrapped(printable(words[i]), columns, column);
-      const std::size_t used = i == 0 ? width + 2 + step.action.size() : 0;  // of the first line
+      const std::string lines = wrapped(words[i], columns, column);
+      const std::size_t used = i == 0 ? width + 2 + action.size() : 0;  // of the first line
       out << lines.substr(std::min(used, column - 1));
     }
   }
-  for (const std::string& setting : settings) say(context, printable(setting));
+  for (const std::string& setting : settings) say(context, setting);
 }
 
 Result<int> plan(Context& context, const std::string& given, bool as_json) {
   const auto planned = ask_for_plan(context, given);
   if (!planned) return planned.take_error();
-  const auto steps = steps_in(*planned);
   if (as_json) {
-    const std::string text = pretty(*planned);
-    context.out << text << (text.ends_with('\n') ? "" : "\n");
+    show_json(context, *planned);
   } else {
-    print_plan(context, steps, get_strings(*planned, "settings"));
+    print_plan(context, *planned);
   }
-  const bool is_refused = std::ranges::any_of(steps, [](const auto& step) { return !step.refused.empty(); });
-  return is_refused ? exit_status(Errc::Refused) : 0;
+  return std::ranges::any_of(objects_in(*planned, "volumes"), is_refused) ? exit_status(Errc::Refused) : 0;
 }
 
 }  // namespace

@@ -19,7 +19,6 @@
 #include "cli/say.hpp"
 #include "cli/verbs/fleet_here.hpp"
 #include "cli/verbs/this_host.hpp"
-#include "cli/view/screens.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/config/section.hpp"
 #include "daemon/config/values.hpp"
@@ -104,23 +103,28 @@ std::string words_of(const std::string& name, const nvmetcp::Portal& address) {
   return name + "=" + (address.port == kFleetPort ? address.address : to_string(address));
 }
 
+// Each host once, by its first address.
+std::vector<FleetHere::Peer> hosts_of(const FleetHere& fleet) {
+  std::vector<FleetHere::Peer> hosts;
+  for (const FleetHere::Peer& peer : fleet.peers)
+    if (std::ranges::find(hosts, peer.name, &FleetHere::Peer::name) == hosts.end()) hosts.push_back(peer);
+  return hosts;
+}
+
 // All hosts of a fleet know each other.
 std::string others_than(const FleetHere& fleet, const FleetHere::Peer& peer) {
   std::string words;
-  std::set<std::string> told{peer.name};
-  for (const FleetHere::Peer& other : fleet.peers)
-    if (told.insert(other.name).second) words += " " + words_of(other.name, other.address);
+  for (const FleetHere::Peer& other : hosts_of(fleet))
+    if (other.name != peer.name) words += " " + words_of(other.name, other.address);
   return words;
 }
 
 // Whether the others are in several networks, as three Sparks in a ring are.
 bool is_ring(const FleetHere& fleet) {
-  std::set<std::string> names, own;
-  for (const FleetHere::Peer& peer : fleet.peers) {
-    if (!names.insert(peer.name).second) continue;
-    own.insert(fleet::address_towards({peer.address.address, peer.address.port}).value_or(""));
-  }
-  return names.size() > 1 && own.size() > 1;
+  std::set<std::string> own;
+  for (const FleetHere::Peer& host : hosts_of(fleet))
+    own.insert(fleet::address_towards({host.address.address, host.address.port}).value_or(""));
+  return own.size() > 1;
 }
 
 // The commands for one of the others. It has to listen where this host looks for it.
@@ -141,9 +145,7 @@ void tell_other(Context& context, const FleetHere& fleet, const FleetHere::Peer&
 // The next steps on the other hosts.
 void tell_others(Context& context, const FleetHere& fleet) {
   context.out << "\nOn each other host, with this key in a file that only root can read:\n\n";
-  std::set<std::string> told;
-  for (const FleetHere::Peer& peer : fleet.peers)
-    if (told.insert(peer.name).second) tell_other(context, fleet, peer);
+  for (const FleetHere::Peer& host : hosts_of(fleet)) tell_other(context, fleet, host);
   if (fleet.peers.empty()) tell_other(context, fleet, {"HOST", {"HOST", kFleetPort}});
   if (is_ring(fleet))
     context.out
@@ -188,13 +190,11 @@ Result<> reload(Context& context) {
 
 // Whether the daemon serves peers, and knows these; `answering`: and had an answer of each lately.
 bool is_served(const json::object* fleet, const FleetHere& wanted, bool answering) {
-  const json::array* peers = fleet == nullptr ? nullptr : get_array(*fleet, "peers");
-  if (peers == nullptr || !get_bool(*fleet, "serving").value_or(false)) return false;
+  if (fleet == nullptr || !get_bool(*fleet, "serving").value_or(false)) return false;
+  const auto peers = objects_in(*fleet, "peers");
   return std::ranges::all_of(wanted.peers, [&](const FleetHere::Peer& peer) {
-    return std::ranges::any_of(*peers, [&](const json::value& one) {
-      const json::object* row = one.if_object();
-      return row != nullptr && get_string(*row, "name") == peer.name &&
-             (!answering || get_bool(*row, "answers").value_or(false));
+    return std::ranges::any_of(peers, [&](const json::object& row) {
+      return get_string(row, "name") == peer.name && (!answering || get_bool(row, "answers").value_or(false));
     });
   });
 }
@@ -235,8 +235,7 @@ Result<int> test(Context& context, const FleetHere& fleet) {
   const doctor::LinkMeter meter = link_meter(context, host, false);
   if (meter.error) return fail(*meter.error);
   std::vector<std::string> names;
-  for (const FleetHere::Peer& peer : fleet.peers) {
-    if (std::ranges::find(names, peer.name) != names.end()) continue;  // another address of it
+  for (const FleetHere::Peer& peer : hosts_of(fleet)) {
     if (auto answers = wait_for_peer(context, meter, fleet, peer.name); !answers) {
       if (answers.error().kind != Errc::Denied) tell_others(context, fleet);
       return answers.take_error();
@@ -248,12 +247,11 @@ Result<int> test(Context& context, const FleetHere& fleet) {
   auto tested = doctor::test_links(host, meter, names, report);
   meter.progress("");
   if (!tested) return tested.take_error();
-  print_links(context.out, context.terminal, to_json(report));
-  print_findings(context.out, context.terminal, to_json(report));
+  const int status = show_report(context, report, false);
   say(context,
       "the links were tested from here; whether the others reach this host, `sudo spark-stage fleet test` on "
       "each of them tells");
-  return report.count(doctor::Level::Wrong) > 0 ? 1 : 0;
+  return status;
 }
 
 }  // namespace

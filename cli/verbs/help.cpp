@@ -1,7 +1,8 @@
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "cli/client/api.hpp"
-#include "cli/client/version_check.hpp"
+#include "cli/client/noted_client.hpp"
+#include "cli/say.hpp"
 #include "cli/verbs/verbs.hpp"
 
 namespace spark::cli {
@@ -33,22 +34,18 @@ std::string running_daemon(Context& context) {
 
 void add_version(App& app) {
   const auto as_json = std::make_shared<bool>(false);
-  Verb verb =
-      app.verb("version", "the versions of this program and of the running daemon",
-               "  spark-stage version --json | jq -r .version", [as_json](Context& context) -> Result<int> {
-                 const std::string daemon = running_daemon(context);
-                 if (*as_json) {
-                   json::object versions{{"version", kVersion}, {"daemon", nullptr}};
-                   if (!daemon.empty()) versions["daemon"] = daemon;
-                   context.out << pretty(versions) << "\n";
-                 } else {
-                   context.out << App::version() << "\n"
-                               << (daemon.empty() ? "spark-staged: no answer on " + printable(context.socket)
-                                                  : "spark-staged " + printable(daemon) + " is running")
-                               << "\n";
-                 }
-                 return 0;
-               });
+  Verb verb = app.verb(
+      "version", "the versions of this program and of the running daemon",
+      "  spark-stage version --json | jq -r .version", [as_json](Context& context) -> Result<int> {
+        const std::string daemon = running_daemon(context);
+        if (*as_json)
+          return show_json(context, json::object{{"version", kVersion}, {"daemon", or_null(daemon)}});
+        context.out << App::version() << "\n"
+                    << (daemon.empty() ? "spark-staged: no answer on " + printable(context.socket)
+                                       : "spark-staged " + printable(daemon) + " is running")
+                    << "\n";
+        return 0;
+      });
   verb.flag("--json", *as_json, "as JSON; `daemon` is null where none answers");
 }
 

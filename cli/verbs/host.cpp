@@ -95,12 +95,10 @@ void print_plan(std::ostream& out, const nvmetcp::HostIdentity& old, const nvmet
 void print_done(Context& context, const nvmetcp::HostIdentity& old, const nvmetcp::HostIdentity& fresh,
                 const std::vector<std::string>& kept, bool as_json) {
   if (as_json) {
-    json::array backups;
-    for (const std::string& file : kept) backups.emplace_back(file);
     const json::object before{{"nqn", printable(old.nqn)}, {"id", printable(old.id)}};
     const json::object answer{
-        {"nqn", fresh.nqn}, {"id", fresh.id}, {"old", before}, {"backups", std::move(backups)}};
-    context.out << pretty(answer) << "\n";
+        {"nqn", fresh.nqn}, {"id", fresh.id}, {"old", before}, {"backups", json::value_from(kept)}};
+    show_json(context, answer);
     return;
   }
   context.out << "host NQN " << fresh.nqn << "\n"

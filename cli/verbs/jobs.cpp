@@ -21,21 +21,15 @@ struct CancelOptions {
   bool as_json = false;
 };
 
-// Each of them, whatever becomes of the others; the exit status of the first that could not be cancelled.
 Result<int> cancel(Context& context, const CancelOptions& options) {
-  int status = 0;
   json::array done;
-  for (const std::string& id : options.ids) {
-    const auto cancelled = call(*context.client, {"DELETE", "/v1/jobs/" + percent_encoded(id), {}});
-    if (cancelled) {
-      done.emplace_back(id);
-      if (!options.as_json) say(context, "job " + printable(id) + ": cancelled");
-      continue;
-    }
-    const int failed = report(context, cancelled.error());
-    if (status == 0) status = failed;
-  }
-  if (options.as_json) context.out << pretty(json::object{{"cancelled", std::move(done)}}) << "\n";
+  const int status = for_each_item(context, options.ids, [&](const std::string& id) {
+    auto cancelled = call(*context.client, {"DELETE", "/v1/jobs/" + percent_encoded(id), {}});
+    if (cancelled) done.emplace_back(id);
+    if (cancelled && !options.as_json) say(context, "job " + printable(id) + ": cancelled");
+    return cancelled;
+  });
+  if (options.as_json) show_json(context, json::object{{"cancelled", std::move(done)}});
   return status;
 }
 

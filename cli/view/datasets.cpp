@@ -53,15 +53,13 @@ std::string origin_in_words(const json::object& dataset) {
 }  // namespace
 
 void print_datasets(std::ostream& out, const Terminal& terminal, const json::object& answer, WallTime now) {
-  const json::array* datasets = get_array(answer, "datasets");
-  if (datasets == nullptr || datasets->empty()) {
+  const auto datasets = objects_in(answer, "datasets");
+  if (datasets.empty()) {
     out << "Nothing is staged - `spark-stage stage DATASET` puts a dataset here.\n";
     return;
   }
   Table table({"DATASET", "STATE", "SIZE", "FILES", "USED", "PATH"}, {kNameColumn, kPathColumn});
-  for (const json::value& value : *datasets) {
-    if (!value.is_object()) continue;
-    const json::object& dataset = value.get_object();
+  for (const json::object& dataset : datasets) {
     const std::string state = printable(get_string(dataset, "state").value_or("-"));
     const bool is_here = get_text(dataset, "path") != "";
     const std::string used = age_of(get_string(dataset, "last_used"), now);

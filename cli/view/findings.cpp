@@ -38,11 +38,9 @@ void print_words(std::ostream& out, std::size_t width, const std::string& title,
 void print_findings(std::ostream& out, const Terminal& terminal, const json::object& report) {
   const std::size_t width = terminal.out ? terminal.columns : 80;
   const auto wrong = get_int(report, "wrong").value_or(0), notes = get_int(report, "notes").value_or(0);
-  if (const json::array* findings = get_array(report, "findings")) {
-    for (const json::object& finding : objects_in(report, "findings"))
-      print_finding(out, terminal, width, finding);
-    if (!findings->empty()) out << "\n";
-  }
+  const auto findings = objects_in(report, "findings");
+  for (const json::object& finding : findings) print_finding(out, terminal, width, finding);
+  if (!findings.empty()) out << "\n";
   print_words(out, width, "fine", get_strings(report, "fine"));
   print_words(out, width, "not", get_strings(report, "unknown"));
   if (wrong == 0 && notes == 0) {

@@ -73,12 +73,12 @@ void print_fleet(std::ostream& out, const Terminal& terminal, const json::object
 }
 
 void print_fleet_datasets(std::ostream& out, const Terminal& terminal, const json::object& answer) {
-  const json::array* datasets = get_array(answer, "datasets");
-  if (datasets == nullptr || datasets->empty()) {
+  const auto datasets = objects_in(answer, "datasets");
+  if (datasets.empty()) {
     out << "Nothing is staged on any host that answers.\n";
   } else {
     Table table({"DATASET", "HOST", "GENERATION", "SIZE", "FILES", "HASH"}, {0, kHashOfCopy});
-    for (const json::object& dataset : objects_in(answer, "datasets")) add_dataset(table, dataset);
+    for (const json::object& dataset : datasets) add_dataset(table, dataset);
     table.print(out, terminal);
   }
   for (const json::object& peer : objects_in(answer, "peers")) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "base/text.hpp"
@@ -19,19 +18,6 @@ bool is_running(const json::object& job) {
   return get_string(job, "state") == "running";
 }
 
-std::string percent_done(const Progress& progress) {
-  if (progress.bytes_total == 0) return "-";
-  const double part = static_cast<double>(progress.bytes_done) / static_cast<double>(progress.bytes_total);
-  return std::to_string(static_cast<int>(std::floor(std::min(1.0, part) * 100))) + " %";
-}
-
-std::string time_left(const Progress& progress) {
-  if (!progress.eta_s) return "-";
-  return format_left(
-             std::chrono::seconds(static_cast<std::int64_t>(std::ceil(std::max(0.0, *progress.eta_s))))) +
-         " left";
-}
-
 Colour colour_of_job(const std::string& state) {
   if (state == "done") return Colour::Green;
   return state == "failed" || state == "stalled" ? Colour::Red : Colour::Yellow;
@@ -40,14 +26,15 @@ Colour colour_of_job(const std::string& state) {
 void add_running(Table& table, const json::object& job) {
   const json::object* now = get_object(job, "progress");
   const Progress progress = now == nullptr ? Progress() : progress_from_json(*now);
+  const auto left = told_left(progress);
   const std::string state = progress.phase.empty() ? "running" : printable(progress.phase);
   table.add({{cell_of(job, "id")},
              {cell_of(job, "verb")},
              {cell_of(job, "subject")},
              {cell_of(job, "holder")},
              {state, colour_of_job(state)},
-             {percent_done(progress)},
-             {time_left(progress)}});
+             {progress.bytes_total == 0 ? "-" : percent_done(progress)},
+             {left ? format_left(*left) + " left" : "-"}});
   if (!progress.reason.empty()) table.add_note(printable(progress.reason));
 }
 

@@ -21,21 +21,18 @@ std::string number_of(const json::object& link, std::string_view key) {
 }  // namespace
 
 void print_links(std::ostream& out, const Terminal& terminal, const json::object& report) {
-  const json::array* links = get_array(report, "links");
-  if (links == nullptr || links->empty()) return;
+  const auto links = objects_in(report, "links");
+  if (links.empty()) return;
   Table table({"PEER", "ADDRESS", "CARD", "LINK", "FROM IT", "TO IT", "PACKETS"}, {0, 1, 2});
-  for (const json::value& value : *links) {
-    const json::object* link = value.if_object();
-    if (link == nullptr) continue;
-    const json::array* faults = get_array(*link, "faults");
-    const Colour colour = faults != nullptr && !faults->empty() ? Colour::Red : Colour::None;
-    table.add({{cell_of(*link, "peer"), colour},
-               {cell_of(*link, "address")},
-               {cell_of(*link, "interface")},
-               {rate_of(*link, "megabits", kBitsOfMegabit)},
-               {rate_of(*link, "received_bytes_per_second", kBitsOfByte)},
-               {rate_of(*link, "sent_bytes_per_second", kBitsOfByte)},
-               {number_of(*link, "packet")}});
+  for (const json::object& link : links) {
+    const Colour colour = get_list(link, "faults").empty() ? Colour::None : Colour::Red;
+    table.add({{cell_of(link, "peer"), colour},
+               {cell_of(link, "address")},
+               {cell_of(link, "interface")},
+               {rate_of(link, "megabits", kBitsOfMegabit)},
+               {rate_of(link, "received_bytes_per_second", kBitsOfByte)},
+               {rate_of(link, "sent_bytes_per_second", kBitsOfByte)},
+               {number_of(link, "packet")}});
   }
   table.print(out, terminal);
   out << "\n";

@@ -38,6 +38,20 @@ Progress progress_from_json(const json::object& event) {
   return progress;
 }
 
+double part_done(const Progress& progress) {
+  if (progress.bytes_total == 0) return 0;
+  return std::min(1.0, static_cast<double>(progress.bytes_done) / static_cast<double>(progress.bytes_total));
+}
+
+std::string percent_done(const Progress& progress) {
+  return std::to_string(static_cast<int>(std::floor(part_done(progress) * 100))) + " %";
+}
+
+std::optional<std::chrono::seconds> told_left(const Progress& progress) {
+  if (!progress.eta_s) return std::nullopt;
+  return std::chrono::seconds(static_cast<std::int64_t>(std::ceil(std::max(0.0, *progress.eta_s))));
+}
+
 void Eta::start_over(SteadyTime now, Bytes done, Bytes total) {
   *this = Eta();
   started_ = measured_ = moved_ = now;

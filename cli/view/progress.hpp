@@ -25,6 +25,13 @@ struct Progress {
 
 Progress progress_from_json(const json::object& event);
 
+// 0 to 1; 0 also while the total is unknown.
+double part_done(const Progress& progress);
+// Rounded down: "100 %" only when it is all there.
+std::string percent_done(const Progress& progress);
+// As estimated by the copier, which knows more than a view: small files, data left to flush.
+std::optional<std::chrono::seconds> told_left(const Progress& progress);
+
 // The time left, from a smoothed rate. It counts down, and rises only after a stall, or when the
 // rate has been clearly lower for seconds. Bytes present at the first update count as done, not as speed.
 class Eta {

@@ -1,8 +1,6 @@
 #include "cli/view/progress_view.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 #include "base/text.hpp"
 #include "cli/view/text.hpp"
@@ -15,18 +13,6 @@ constexpr std::size_t kMaxBars = 10;  // the newest; older ones would scroll out
 constexpr std::size_t kLongestBar = 30, kShortestBar = 6, kLongestName = 20;
 // "100 %  12.3 GB of 1.23 TB  12.3 GB/s, 1 h 05 min left": the bar keeps its length while these change.
 constexpr std::size_t kTail = 54;
-
-double part_done(const Progress& progress) {
-  if (progress.bytes_total == 0) return 0;
-  return std::min(1.0, static_cast<double>(progress.bytes_done) / static_cast<double>(progress.bytes_total));
-}
-
-// Rounded down: 100 % only when it is all there.
-std::string percent(const Progress& progress) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%3d %%", static_cast<int>(std::floor(part_done(progress) * 100)));
-  return text;
-}
 
 std::string bar(const Progress& progress, std::size_t width) {
   const auto full = static_cast<std::size_t>(part_done(progress) * static_cast<double>(width));
@@ -46,12 +32,6 @@ std::string phase_of(const Progress& progress, const Eta& eta, SteadyTime now) {
   return moves_bytes(progress) && eta.is_stalled(now) ? "stalled" : progress.phase;
 }
 
-// The copier knows more than this view: small files, data left to flush.
-std::optional<std::chrono::seconds> time_left(const Progress& progress, const Eta& eta, SteadyTime now) {
-  if (!progress.eta_s) return eta.left(now);
-  return std::chrono::seconds(static_cast<std::int64_t>(std::ceil(std::max(0.0, *progress.eta_s))));
-}
-
 // The least important last: a narrow terminal loses it first.
 std::vector<std::string> details(const Progress& progress, const Eta& eta, SteadyTime now) {
   if (phase_of(progress, eta, now) == "stalled") {
@@ -60,7 +40,8 @@ std::vector<std::string> details(const Progress& progress, const Eta& eta, Stead
   const double rate = progress.bytes_per_second > 0 ? progress.bytes_per_second : eta.bytes_per_second();
   std::vector<std::string> parts;
   if (rate > 0) parts.push_back(format_rate(rate));
-  if (const auto left = time_left(progress, eta, now)) parts.push_back(format_left(*left) + " left");
+  const auto told = told_left(progress), left = told ? told : eta.left(now);
+  if (left) parts.push_back(format_left(*left) + " left");
   if (progress.late_s)
     parts.push_back(format_left(std::chrono::seconds(static_cast<std::int64_t>(*progress.late_s))) +
                     " too late");
@@ -84,8 +65,8 @@ std::string progress_in_words(const Progress& progress, const Eta& eta, SteadyTi
   if (!moves_bytes(progress) || progress.bytes_total == 0) return line;
   if (progress.phase == "stalled") line += " at";
   const std::string tail = join(details(progress, eta, now), ", ");
-  return line + " " + part_of(progress.bytes_done, progress.bytes_total) + " (" +
-         std::string(trim(percent(progress))) + ")" + (tail.empty() ? "" : ", " + tail);
+  return line + " " + part_of(progress.bytes_done, progress.bytes_total) + " (" + percent_done(progress) +
+         ")" + (tail.empty() ? "" : ", " + tail);
 }
 
 std::string ProgressView::bar_line(const Row& row, SteadyTime now) const {
@@ -101,7 +82,9 @@ std::string ProgressView::bar_line(const Row& row, SteadyTime now) const {
   if (used + kShortestBar < terminal_.columns) {
     line += bar(progress, std::min(kLongestBar, terminal_.columns - 1 - used)) + "  ";
   }
-  line += percent(progress) + "  " + part_of(progress.bytes_done, progress.bytes_total);
+  const std::string percent = percent_done(progress);
+  line += std::string(std::string_view("100 %").size() - percent.size(), ' ') + percent + "  " +
+          part_of(progress.bytes_done, progress.bytes_total);
   std::string_view before = "  ";
   for (const std::string& detail : details(progress, row.eta, now)) {
     const bool is_reason = progress.phase == "stalled";  // cut short it still tells something

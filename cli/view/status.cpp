@@ -67,12 +67,14 @@ std::string published_of(const json::object& volume, WallTime now) {
   return words + cell_of(*published, "host");
 }
 
-void print_volumes(std::ostream& out, const Terminal& terminal, const json::array& volumes, WallTime now) {
+void print_title(std::ostream& out, const Terminal& terminal, const std::string& title) {
+  out << "\n" << coloured(title, Colour::Faint, terminal.colour) << "\n";
+}
+
+void print_volumes(std::ostream& out, const Terminal& terminal, const json::object& status, WallTime now) {
   Table table({"NAME", "STATE", "SINCE", "ACCESS", "MOUNT", "DEVICE"}, {kMountColumn, kDeviceColumn},
               {kVolumeColumn});
-  for (const json::value& value : volumes) {
-    if (!value.is_object()) continue;
-    const json::object& volume = value.get_object();
+  for (const json::object& volume : objects_in(status, "volumes")) {
     const std::string state = cell_of(volume, "state");
     table.add({{cell_of(volume, "name")},
                {state, words_of(state).colour},
@@ -101,20 +103,17 @@ std::string offered_in_words(const std::string& target, const std::vector<std::s
 
 // Subsystems that targets offer to this host and no volume uses: some names of each, a line a
 // target.
-void print_offers(std::ostream& out, const Terminal& terminal, const json::array& targets) {
+void print_offers(std::ostream& out, const Terminal& terminal, const json::object& status) {
   bool has_title = false;
-  for (const json::value& value : targets) {
-    const json::object* target = value.if_object();
-    if (target == nullptr) continue;
+  for (const json::object& target : objects_in(status, "targets")) {
     std::vector<std::string> names;
-    for (const json::object& subsystem : objects_in(*target, "offered"))
+    for (const json::object& subsystem : objects_in(target, "offered"))
       if (!get_bool(subsystem, "configured").value_or(true))
         names.push_back(shorten(cell_of(subsystem, "subsystem"), kWidestName));
     if (names.empty()) continue;
-    if (!std::exchange(has_title, true))
-      out << "\n" << coloured("OFFERED, NOT CONFIGURED", Colour::Faint, terminal.colour) << "\n";
-    out << offered_in_words(cell_of(*target, "name"), names, terminal) << "\n  spark-stage discover "
-        << cell_of(*target, "address") << " --yaml\n";
+    if (!std::exchange(has_title, true)) print_title(out, terminal, "OFFERED, NOT CONFIGURED");
+    out << offered_in_words(cell_of(target, "name"), names, terminal) << "\n  spark-stage discover "
+        << cell_of(target, "address") << " --yaml\n";
   }
 }
 
@@ -134,20 +133,18 @@ void print_stage(std::ostream& out, const Terminal& terminal, const json::object
 }
 
 // A line for each: "run7: step-1000 is on checkpoints:run7, written 5 min ago; 141 GB to send".
-void print_outputs(std::ostream& out, const Terminal& terminal, const json::array& outputs, WallTime now) {
-  if (outputs.empty()) return;
-  out << "\n" << coloured("OUTPUTS", Colour::Faint, terminal.colour) << "\n";
-  for (const json::value& value : outputs) {
-    const json::object* output = value.if_object();
-    if (output == nullptr) continue;
-    const std::string there = get_text(*output, "latest_published");
-    std::string words = cell_of(*output, "name") + ": ";
-    words += there.empty() ? "nothing is on " + cell_of(*output, "destination") + " yet"
-                           : printable(there) + " is on " + cell_of(*output, "destination") + ", written " +
-                                 age_of(get_string(*output, "published_at"), now) + " ago";
-    const Bytes left = get_count(*output, "backlog_bytes");
+void print_outputs(std::ostream& out, const Terminal& terminal, const json::object& status, WallTime now) {
+  const auto outputs = objects_in(status, "outputs");
+  if (!outputs.empty()) print_title(out, terminal, "OUTPUTS");
+  for (const json::object& output : outputs) {
+    const std::string there = get_text(output, "latest_published");
+    std::string words = cell_of(output, "name") + ": ";
+    words += there.empty() ? "nothing is on " + cell_of(output, "destination") + " yet"
+                           : printable(there) + " is on " + cell_of(output, "destination") + ", written " +
+                                 age_of(get_string(output, "published_at"), now) + " ago";
+    const Bytes left = get_count(output, "backlog_bytes");
     if (left > 0) words += "; " + format_bytes(left) + " to send";
-    const auto why = get_string(*output, left > 0 || get_string(*output, "reason") ? "reason" : "unsent");
+    const auto why = get_string(output, left > 0 || get_string(output, "reason") ? "reason" : "unsent");
     if (why) words += "; " + printable(*why);
     out << sentence(words, terminal.columns, terminal.out);
   }
@@ -169,12 +166,26 @@ std::string memory_in_words(const json::object& memory) {
 }
 
 void print_stages(std::ostream& out, const Terminal& terminal, const std::string& title,
-                  const json::array* stages) {
-  if (stages == nullptr || stages->empty()) return;
-  out << "\n" << coloured(title, Colour::Faint, terminal.colour) << "\n";
-  for (const json::value& stage : *stages) {
-    if (stage.is_object()) print_stage(out, terminal, stage.get_object());
-  }
+                  const json::object& status, std::string_view key) {
+  const auto stages = objects_in(status, key);
+  if (!stages.empty()) print_title(out, terminal, title);
+  for (const json::object& stage : stages) print_stage(out, terminal, stage);
+}
+
+void print_cache(std::ostream& out, const Terminal& terminal, const json::object& cache,
+                 const json::object* memory) {
+  print_title(out, terminal, "CACHE");
+  out << cell_of(cache, "path") << ": " << format_bytes(get_count(cache, "used_bytes")) << " used, "
+      << format_bytes(get_count(cache, "free_bytes")) << " free";
+  if (const Bytes capacity = get_count(cache, "capacity_bytes"); capacity > 0)
+    out << " of " << format_bytes(capacity);
+  out << "\n";
+  const auto tell = [&](const std::string& words) { out << sentence(words, terminal.columns, terminal.out); };
+  if (const std::string words = memory == nullptr ? "" : memory_in_words(*memory); !words.empty())
+    tell(words);
+  if (const auto why = get_string(cache, "writable_because"))
+    tell("jobs can change the staged copies: " + printable(*why));
+  for (const std::string& warning : get_printable(cache, "warnings")) tell(warning);
 }
 
 }  // namespace
@@ -192,33 +203,17 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
     out << "No volumes are configured - `spark-stage discover ADDRESS --yaml` prints a\n"
            "configuration to start from.\n";
   } else if (volumes != nullptr) {
-    print_volumes(out, terminal, *volumes, now);
+    print_volumes(out, terminal, status, now);
   }
-  if (const json::array* targets = get_array(status, "targets")) print_offers(out, terminal, *targets);
-  print_stages(out, terminal, "STAGING", get_array(status, "stages"));
-  print_stages(out, terminal, "STAGING OUT", get_array(status, "stage_outs"));
-  if (const json::array* outputs = get_array(status, "outputs")) print_outputs(out, terminal, *outputs, now);
-  if (const json::object* cache = get_object(status, "cache")) {
-    out << "\n" << coloured("CACHE", Colour::Faint, terminal.colour) << "\n";
-    out << cell_of(*cache, "path") << ": " << format_bytes(get_count(*cache, "used_bytes")) << " used, "
-        << format_bytes(get_count(*cache, "free_bytes")) << " free";
-    if (const Bytes capacity = get_count(*cache, "capacity_bytes"); capacity > 0) {
-      out << " of " << format_bytes(capacity);
-    }
-    out << "\n";
-    const json::object* memory = get_object(status, "memory");
-    if (const std::string words = memory == nullptr ? "" : memory_in_words(*memory); !words.empty())
-      out << sentence(words, terminal.columns, terminal.out);
-    if (const auto why = get_string(*cache, "writable_because"))
-      out << sentence("jobs can change the staged copies: " + printable(*why), terminal.columns,
-                      terminal.out);
-    for (const std::string& warning : get_strings(*cache, "warnings"))
-      out << sentence(printable(warning), terminal.columns, terminal.out);
-  }
+  print_offers(out, terminal, status);
+  print_stages(out, terminal, "STAGING", status, "stages");
+  print_stages(out, terminal, "STAGING OUT", status, "stage_outs");
+  print_outputs(out, terminal, status, now);
+  if (const json::object* cache = get_object(status, "cache"))
+    print_cache(out, terminal, *cache, get_object(status, "memory"));
   if (const auto problem = get_string(status, "cache_problem")) {
-    out << "\n"
-        << coloured("CACHE", Colour::Faint, terminal.colour) << "\n"
-        << sentence("nothing can be staged: " + printable(*problem), terminal.columns, terminal.out);
+    print_title(out, terminal, "CACHE");
+    out << sentence("nothing can be staged: " + printable(*problem), terminal.columns, terminal.out);
   }
   if (const json::object* fleet = get_object(status, "fleet")) print_fleet(out, terminal, *fleet);
 }

@@ -52,11 +52,6 @@ OtherLines other_lines_of(const FstabLine& line, const std::vector<FstabLine>& a
   return others;
 }
 
-std::vector<FstabLine> read_fstab(const SystemRoot& root) {
-  const auto text = read_file(root / "etc/fstab");
-  return text ? parse_fstab(*text) : std::vector<FstabLine>();
-}
-
 bool is_kernel_name(std::string_view source) {
   constexpr std::string_view kDev = "/dev/";
   if (!source.starts_with(kDev)) return false;

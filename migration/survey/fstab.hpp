@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.hpp"
-
 namespace spark::host {
 
 struct FstabLine {
@@ -33,9 +31,6 @@ OtherLines other_lines_of(const FstabLine& line, const std::vector<FstabLine>& a
 
 // As mount(8) takes a mount point: "/mnt/data/" is "/mnt/data".
 std::string plain_mount_point(const std::string& mount);
-
-// An fstab that can't be read has no lines.
-std::vector<FstabLine> read_fstab(const SystemRoot& root);
 
 // "/dev/nvme1n1" and "/dev/nvme1n1p1": a name that the order of connecting gives.
 bool is_kernel_name(std::string_view source);

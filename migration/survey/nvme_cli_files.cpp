@@ -35,16 +35,11 @@ void inherit(const json::object& host, ManualConnection& connection) {
 }
 
 void read_host(const json::object& host, std::vector<ManualConnection>& connections) {
-  const json::array* subsystems = get_array(host, "subsystems");
-  if (subsystems == nullptr) return;
-  for (const json::value& subsystem : *subsystems) {
-    if (!subsystem.is_object()) continue;
-    const auto nqn = get_string(subsystem.get_object(), "nqn");
-    const json::array* ports = get_array(subsystem.get_object(), "ports");
-    if (!nqn || ports == nullptr) continue;
-    for (const json::value& port : *ports) {
-      if (!port.is_object()) continue;
-      connections.push_back(connection_of(port.get_object(), *nqn));
+  for (const json::object& subsystem : objects_in(host, "subsystems")) {
+    const auto nqn = get_string(subsystem, "nqn");
+    if (!nqn) continue;
+    for (const json::object& port : objects_in(subsystem, "ports")) {
+      connections.push_back(connection_of(port, *nqn));
       inherit(host, connections.back());
     }
   }

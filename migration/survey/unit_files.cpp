@@ -66,16 +66,14 @@ std::vector<std::pair<UnitFile, std::string>> read_unit_files(const SystemRoot& 
   std::vector<std::pair<UnitFile, std::string>> units;
   const auto folders = wanting_folders(root);
   for (const char* folder : {"etc/systemd/system", "usr/local/lib/systemd/system"}) {
-    std::error_code error;
     std::size_t seen = 0;
-    fs::directory_iterator entry(root / folder, error);
-    for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-      const std::string name = entry->path().filename().native();
+    for (const fs::path& entry : list_folder(root / folder)) {
+      const std::string name = entry.filename().native();
       if (!name.ends_with(ending) || ++seen > kMostUnits) continue;
       std::error_code ignored;
-      const bool is_link = entry->is_symlink(ignored);
-      if (is_link && is_alias(entry->path())) continue;
-      auto text = read_file(entry->path(), kUnitBytes);
+      const bool is_link = fs::is_symlink(entry, ignored);
+      if (is_link && is_alias(entry)) continue;
+      auto text = read_file(entry, kUnitBytes);
       if (!text) continue;
       units.push_back({{name, "/" + std::string(folder) + "/" + name, is_link, links_to(root, folders, name)},
                        std::move(*text)});

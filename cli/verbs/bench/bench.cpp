@@ -11,8 +11,9 @@ namespace {
 constexpr std::chrono::seconds kPlainBenchInterval{15};
 
 struct BenchFlags {
-  std::vector<std::string> paths, scenarios, hosts;
-  std::string size, runtime, rate_limit, json_file, html_file;
+  std::vector<std::string> paths, hosts;
+  std::string json_file, html_file;
+  bench::BenchOptions options;
   std::shared_ptr<std::string> runs = std::make_shared<std::string>();
   BenchQuestion question;
   unsigned rounds = 0, part = 0, parts = 1;
@@ -32,36 +33,15 @@ Result<std::vector<bench::PathUnderTest>> paths_of(Context& context, const Bench
   return paths;
 }
 
-Result<> parse_numbers(const BenchFlags& given, bench::BenchOptions& options) {
-  if (!given.size.empty()) {
-    const auto size = parse_bytes(given.size);
-    if (!size) return fail_with(size.error(), "--size");
-    options.size = *size;
-  }
-  if (!given.runtime.empty()) {
-    const auto runtime = parse_duration(given.runtime);
-    if (!runtime) return fail_with(runtime.error(), "--runtime");
-    options.runtime = std::chrono::ceil<std::chrono::seconds>(*runtime);
-  }
-  if (!given.rate_limit.empty()) {
-    const auto rate = parse_rate_with_unit(given.rate_limit);
-    if (!rate) return fail_with(rate.error(), "--rate-limit");
-    options.rate_limit = *rate;
-  }
-  // With --rounds, exactly that many.
-  if (given.rounds > 0) options.rounds = options.max_rounds = given.rounds;
-  if (given.seed > 0) options.seed = given.seed;
-  return {};
-}
-
 Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
-  bench::BenchOptions options;
+  bench::BenchOptions options = given.options;
   auto paths = paths_of(context, given);
   if (!paths) return paths.take_error();
   options.paths = std::move(*paths);
-  options.scenarios = given.scenarios;
   options.root = context.root;
-  if (auto parsed = parse_numbers(given, options); !parsed) return parsed.take_error();
+  // With --rounds, exactly that many.
+  if (given.rounds > 0) options.rounds = options.max_rounds = given.rounds;
+  if (given.seed > 0) options.seed = given.seed;
   if (auto asked = ask(context, given.question, options.asked); !asked) {
     return asked.take_error();
   }
@@ -76,6 +56,11 @@ Result<bench::BenchOptions> parse(Context& context, const BenchFlags& given) {
     return measured.take_error();
   }
   return given.is_quick ? bench::quick(std::move(options)) : options;
+}
+
+Result<std::chrono::seconds> parse_runtime(const std::string& text) {
+  return parse_duration(text).map(
+      [](Duration time) { return std::chrono::ceil<std::chrono::seconds>(time); });
 }
 
 std::vector<std::string> scenario_names() {
@@ -197,16 +182,18 @@ void add_measuring_options(Verb& verb, const std::shared_ptr<BenchFlags>& option
   options->question.add_to(verb);
   verb.flag("--quick", options->is_quick, "three rounds of the scenarios for a verdict, 1 GiB");
   verb.choice(
-      "--scenario", "ID", options->scenarios, scenario_names(),
+      "--scenario", "ID", options->options.scenarios, scenario_names(),
       "this one only; may be repeated: shards, stream,\nsamples, smallfiles, latency, demand, checkpoint,\n"
       "stagecopy; load-mmap, load-buffered, load-direct");
   verb.option(
       "--with", "HOST", options->hosts,
       "measure there at the same time, through ssh or, in a\nSlurm allocation, srun; may be repeated");
-  verb.option("--size", "SIZE", options->size, "size of the files in each path (4GiB)");
-  verb.option("--runtime", "TIME", options->runtime, "duration of each measurement (2s)");
+  verb.parsed("--size", "SIZE", options->options.size, parse_bytes, "size of the files in each path (4GiB)");
+  verb.parsed("--runtime", "TIME", options->options.runtime, parse_runtime,
+              "duration of each measurement (2s)");
   verb.option("--rounds", "N", options->rounds, "number of rounds (5, up to 9 until steady)");
-  verb.option("--rate-limit", "RATE", options->rate_limit, "never read or write faster, for busy hours");
+  verb.parsed("--rate-limit", "RATE", options->options.rate_limit, parse_rate_with_unit,
+              "never read or write faster, for busy hours");
   verb.option("--seed", "N", options->seed, "repeats a run's order of measurements");
   verb.flag("--dry-run", options->is_dry, "show the jobs and how long they take, do nothing");
   verb.option("--json", "FILE", options->json_file, "write the whole record there; -: to stdout");

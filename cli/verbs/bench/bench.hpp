@@ -10,7 +10,9 @@ void add_bench(App& app);
 
 // The job: from --demand, --like, --epochs and --dataset.
 struct BenchQuestion {
-  std::string demand, like, dataset, target_memory;
+  std::string like, dataset;
+  Bytes demand = 0;  // bytes per second; 0: not given
+  std::optional<Bytes> target_memory;
   unsigned epochs = 0, nodes = 0;
 
   void add_to(Verb& verb);

@@ -27,7 +27,8 @@ constexpr double kPatience = 10;  // seconds for the command to end after SIGTER
 constexpr const char* kStaged = "SPARK_STAGE_";
 
 struct DemandOptions {
-  std::string dataset, limit = "2m", json_file;
+  std::string dataset, json_file;
+  Duration limit{120'000};
 };
 
 // Watches the processes below this one until told to stop, and ends them when the time is over.
@@ -189,13 +190,11 @@ Result<int> measure(Context& context, const DemandOptions& options, const std::f
     return fail(Errc::Invalid, "spark-stage bench demand needs a command behind --",
                 "for example: spark-stage run imagenet -- spark-stage bench demand -- python train.py");
   }
-  const auto limit = parse_duration(options.limit);
-  if (!limit) return fail_with(limit.error(), "--for");
   const StagedFolders staged = staged_folders();
   const auto folders = data_folders(context, staged, options.dataset);
   if (!folders) return folders.take_error();
   const auto cached = cached_before(*folders);  // before there is a second thread
-  Sampler sampler(*folders, std::chrono::duration<double>(*limit).count());
+  Sampler sampler(*folders, std::chrono::duration<double>(options.limit).count());
   if (!sampler.start()) {
     return fail(Errc::Failed, "watching the command: the system allows no more threads",
                 "raise the limit on processes (`ulimit -u`, pids.max)");
@@ -274,7 +273,7 @@ void add_bench_demand(App& app, const Verb& bench, const std::shared_ptr<std::st
   verb.option("--dataset", "NAME", options->dataset,
               "the dataset it reads, if 'run' did not stage it: a name\n"
               "from the config, VOLUME:PATH or a folder");
-  verb.option("--for", "TIME", options->limit, "end the command after that long (2m)");
+  verb.parsed("--for", "TIME", options->limit, parse_duration, "end the command after that long (2m)");
   verb.option("--json", "FILE", options->json_file,
               "write the measurement there; -: to stdout, after the\noutput of COMMAND");
   verb.option("--runs", "FOLDER", *runs, "where runs are kept");

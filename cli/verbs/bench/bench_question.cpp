@@ -134,23 +134,20 @@ Result<std::string> dataset_folder(Context& context, const std::string& name) {
 void BenchQuestion::add_to(Verb& verb) {
   verb.option("--dataset", "NAME", dataset, "of the configuration; or VOLUME:PATH, a folder, a\nsize: 1.2TB");
   verb.count("--epochs", epochs, {1, 1'000'000}, "passes over the dataset (30)");
-  verb.option("--demand", "RATE", demand, "the job's read rate: 3.2GB/s");
+  verb.parsed("--demand", "RATE", demand, parse_rate_with_unit, "the job's read rate: 3.2GB/s");
   verb.option("--like", "JOB", like,
               "a job of MLPerf Storage: unet3d, 8xretinanet; as\nwhat-if cosmoflow, resnet50; llama3-8b, "
               "llama3-70b:\nits checkpoints; model-load: loading weights");
   verb.count("--nodes", nodes, {1, 10'000}, "hosts that read from the target at once (1)");
-  verb.option("--target-memory", "SIZE", target_memory, "the target's memory, a possible cache");
+  verb.parsed("--target-memory", "SIZE", target_memory, parse_bytes, "the target's memory, a possible cache");
 }
 
 Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& asked) {
-  if (!question.demand.empty() && !question.like.empty()) {
+  if (question.demand > 0 && !question.like.empty()) {
     return fail(Errc::Invalid, "--demand and --like both give the job's read rate", "give one of them");
   }
-  if (!question.demand.empty()) {
-    const auto rate = parse_rate_with_unit(question.demand);
-    if (!rate) return fail_with(rate.error(), "--demand");
-    asked.demand = {static_cast<double>(*rate), "", bench::ReadOrder::Unknown, 0};
-  }
+  if (question.demand > 0)
+    asked.demand = {static_cast<double>(question.demand), "", bench::ReadOrder::Unknown, 0};
   if (!question.like.empty()) {
     asked.checkpoint = bench::checkpoint_like(question.like);
     asked.loads_model = question.like == bench::kModelLoad;
@@ -163,11 +160,7 @@ Result<> ask(Context& context, const BenchQuestion& question, bench::AskedFor& a
   if (question.epochs > 0) asked.epochs = question.epochs;
   if (question.nodes > 0) asked.nodes = question.nodes;
   if (asked.fleet_hosts == 0) asked.fleet_hosts = fleet_hosts(context);
-  if (!question.target_memory.empty()) {
-    const auto memory = parse_bytes(question.target_memory);
-    if (!memory) return fail_with(memory.error(), "--target-memory");
-    asked.target_memory = *memory;
-  }
+  if (question.target_memory) asked.target_memory = *question.target_memory;
   return question.dataset.empty() ? Result<>() : ask_dataset(context, question.dataset, asked);
 }
 

@@ -72,10 +72,8 @@ void print_move(Context& context, const json::object& moved) {
 Result<int> move(Context& context, const CacheOptions& options) {
   const auto path = absolute_path(options.path);
   if (!path) return path.take_error();
-  ProgressView view(context.err, context.terminal, context.timer);
   const json::object wanted{{"path", path->native()}, {"discard", options.discards}};
-  const auto moved = run_job(context, {"POST", "/v1/cache/move", json::serialize(wanted)}, view);
-  view.clear();
+  const auto moved = run_job(context, {"POST", "/v1/cache/move", json::serialize(wanted)});
   if (!moved) return moved.take_error();
   if (options.as_json) return show_json(context, *moved);
   print_move(context, *moved);
@@ -83,10 +81,8 @@ Result<int> move(Context& context, const CacheOptions& options) {
 }
 
 Result<int> reset(Context& context, const CacheOptions& options) {
-  ProgressView view(context.err, context.terminal, context.timer);
   const json::object wish{{"forget", options.forgets}, {"delete_copies", options.deletes_copies}};
-  const auto done = run_job(context, {"POST", "/v1/cache/reset", json::serialize(wish)}, view);
-  view.clear();
+  const auto done = run_job(context, {"POST", "/v1/cache/reset", json::serialize(wish)});
   if (!done) return done.take_error();
   if (options.as_json) return show_json(context, *done);
   print_copies(context, *done, "forgotten", "forgotten");

@@ -10,11 +10,10 @@
 namespace spark::cli {
 namespace {
 
-struct CopyOptions {
-  std::string source, destination, max_rate, chunk, io = "auto", links = "keep";
-  unsigned threads = 0, depth = 0;
-  std::vector<std::string> exclude;
-  bool verify = false, sha256 = false, accept_source = false, as_json = false;
+struct CopyArguments {
+  std::string source, destination, io = "auto", links = "keep";
+  staging::CopyOptions options;
+  bool accept_source = false, as_json = false;
 };
 
 json::object to_json(const staging::CopyReport& report, const std::string& name, const std::string& path) {
@@ -37,31 +36,16 @@ json::object to_json(const staging::CopyReport& report, const std::string& name,
           {"copied_links", report.copied_links}};
 }
 
-Result<staging::CopyOptions> engine_options(const CopyOptions& options) {
-  staging::CopyOptions engine;
-  engine.exclude = options.exclude;
-  engine.links = options.links == "copy"     ? staging::OutsideLinks::Copy
-                 : options.links == "refuse" ? staging::OutsideLinks::Refuse
-                                             : staging::OutsideLinks::Keep;
-  engine.verify = options.verify;
-  engine.sha256 = options.sha256;
-  engine.replaces = options.accept_source ? staging::Replaces::Anything : staging::Replaces::SameSource;
-  engine.threads = options.threads;
-  engine.depth = options.depth;
-  engine.io = options.io == "threads"    ? staging::IoKind::Threads
-              : options.io == "io_uring" ? staging::IoKind::Uring
-                                         : staging::IoKind::Auto;
-  if (!options.max_rate.empty()) {
-    const auto rate = parse_rate_with_unit(options.max_rate);
-    if (!rate) return fail_with(rate.error(), "--max-rate");
-    engine.rate.most = *rate;
-  }
-  if (!options.chunk.empty()) {
-    const auto chunk = parse_bytes(options.chunk);
-    if (!chunk) return fail_with(chunk.error(), "--chunk");
-    engine.chunk = *chunk;
-  }
-  return engine;
+staging::CopyOptions options_of(const CopyArguments& arguments) {
+  staging::CopyOptions options = arguments.options;
+  options.links = arguments.links == "copy"     ? staging::OutsideLinks::Copy
+                  : arguments.links == "refuse" ? staging::OutsideLinks::Refuse
+                                                : staging::OutsideLinks::Keep;
+  options.replaces = arguments.accept_source ? staging::Replaces::Anything : staging::Replaces::SameSource;
+  options.io = arguments.io == "threads"    ? staging::IoKind::Threads
+               : arguments.io == "io_uring" ? staging::IoKind::Uring
+                                            : staging::IoKind::Auto;
+  return options;
 }
 
 // Absolute and without a slash at its end. A ".." is resolved as the kernel does it: behind a symlink it is
@@ -90,10 +74,9 @@ tl::unexpected<Error> fail_with_next_step(Error error, const std::string& source
   return fail(std::move(error));
 }
 
-Result<int> copy(Context& context, const CopyOptions& options) {
-  const auto engine = engine_options(options);
-  if (!engine) return engine.take_error();
-  const auto named = as_the_kernel_resolves(options.destination);
+Result<int> copy(Context& context, const CopyArguments& arguments) {
+  const staging::CopyOptions options = options_of(arguments);
+  const auto named = as_the_kernel_resolves(arguments.destination);
   if (!named) return named.take_error();
   const std::string name = named->filename().string();
 
@@ -103,16 +86,16 @@ Result<int> copy(Context& context, const CopyOptions& options) {
     view.update({name, to_string(now.phase), now.bytes_done, now.bytes_total, now.files_done, now.files_total,
                  static_cast<double>(now.bytes_per_second), now.eta_s, now.bottleneck, ""});
   };
-  const auto report = context.copy(options.source, *named, *engine, show, context.stop);
+  const auto report = context.copy(arguments.source, *named, options, show, context.stop);
   if (!report && report.error().kind == Errc::Cancelled) {
     return fail(Errc::Cancelled, "interrupted", "finished parts stay, the same command resumes");
   }
-  if (!report) return fail_with_next_step(report.error(), options.source);
+  if (!report) return fail_with_next_step(report.error(), arguments.source);
   view.clear();
   if (!report->skipped.empty()) view.note("spark-stage: " + skipped_in_words(report->skipped));
   for (const std::string& warning : report->warnings) view.note("spark-stage: " + printable(warning));
   const json::object answer = to_json(*report, name, named->string());
-  if (options.as_json) return show_json(context, answer);
+  if (arguments.as_json) return show_json(context, answer);
   const std::string words = report->unchanged ? "an equal copy is there already" : staged_in_words(answer);
   say(context, printable(named->string()) + ": " + words);
   if (options.sha256) say(context, counted(report->sha256_files, "file") + " as published (SHA-256)");
@@ -122,29 +105,31 @@ Result<int> copy(Context& context, const CopyOptions& options) {
 }  // namespace
 
 void add_copy(App& app) {
-  const auto options = std::make_shared<CopyOptions>();
+  const auto arguments = std::make_shared<CopyArguments>();
   Verb verb = app.verb("copy", "copy a file or folder, hashed and resumable (no daemon)",
                        "  spark-stage copy /mnt/nas/imagenet /data/imagenet\n"
                        "  spark-stage copy /mnt/nas/imagenet /data/imagenet --verify --max-rate 1.5GB/s\n"
                        "  spark-stage copy /mnt/nas/models /data/models --exclude '*.tmp'\n\n"
                        "DEST is the copy's own name, not the folder around it. It appears there whole,\n"
                        "or not at all; ^C keeps finished parts, and the same command resumes from them.",
-                       [options](Context& context) { return copy(context, *options); });
-  verb.argument("SOURCE", options->source, "a file or folder");
-  verb.argument("DEST", options->destination, "the name of the copy");
-  verb.flag("--verify", options->verify, "read it back from the disk before it is published");
-  verb.flag("--sha256", options->sha256, "check SHA256SUMS and Hugging Face digests in SOURCE");
-  verb.flag("--accept-source", options->accept_source,
+                       [arguments](Context& context) { return copy(context, *arguments); });
+  staging::CopyOptions& options = arguments->options;
+  verb.argument("SOURCE", arguments->source, "a file or folder");
+  verb.argument("DEST", arguments->destination, "the name of the copy");
+  verb.flag("--verify", options.verify, "read it back from the disk before it is published");
+  verb.flag("--sha256", options.sha256, "check SHA256SUMS and Hugging Face digests in SOURCE");
+  verb.flag("--accept-source", arguments->accept_source,
             "also if now empty, on another drive, or another source");
-  verb.option("--max-rate", "RATE", options->max_rate, "bytes per second at most: 800MB/s");
-  verb.option("--exclude", "PATTERN", options->exclude, "leave out matching names; may be repeated");
-  verb.choice("--links", "KIND", options->links, {"keep", "copy", "refuse"},
+  verb.parsed("--max-rate", "RATE", options.rate.most, parse_rate_with_unit,
+              "bytes per second at most: 800MB/s");
+  verb.option("--exclude", "PATTERN", options.exclude, "leave out matching names; may be repeated");
+  verb.choice("--links", "KIND", arguments->links, {"keep", "copy", "refuse"},
               "links out of SOURCE: keep, copy their targets, refuse");
-  verb.count("--threads", options->threads, {1, 256}, "for small files (adapted to the measured rate)");
-  verb.count("--depth", options->depth, {1, 256}, "requests under way for large files; from the CPUs");
-  verb.option("--chunk", "SIZE", options->chunk, "of one request, up to 8MiB (4MiB)");
-  verb.choice("--io", "KIND", options->io, {"auto", "io_uring", "threads"}, "auto, io_uring or threads");
-  verb.flag("--json", options->as_json, "the result, as JSON");
+  verb.count("--threads", options.threads, {1, 256}, "for small files (adapted to the measured rate)");
+  verb.count("--depth", options.depth, {1, 256}, "requests under way for large files; from the CPUs");
+  verb.parsed("--chunk", "SIZE", options.chunk, parse_bytes, "of one request, up to 8MiB (4MiB)");
+  verb.choice("--io", "KIND", arguments->io, {"auto", "io_uring", "threads"}, "auto, io_uring or threads");
+  verb.flag("--json", arguments->as_json, "the result, as JSON");
 }
 
 }  // namespace spark::cli

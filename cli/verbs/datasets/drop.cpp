@@ -23,19 +23,13 @@ std::string in_words(const json::object& row) {
 }
 
 Result<int> drop(Context& context, const DropOptions& options) {
-  ProgressView view(context.err, context.terminal, context.timer);
   const json::object body{{"datasets", json::value_from(options.datasets)}};
-  const auto result = run_job(context, {"POST", "/v1/drops", json::serialize(body)}, view);
+  const auto result = run_job(context, {"POST", "/v1/drops", json::serialize(body)});
   if (!result) return result.take_error();
-  view.clear();
-  const json::array* rows = get_array(*result, "datasets");
-  if (options.as_json) {
-    context.out << pretty(*result) << "\n";
-  } else if (rows == nullptr || rows->empty()) {
-    context.out << "Nothing is staged - there is nothing to drop.\n";
-  } else {
-    for (const json::object& row : objects_in(*result, "datasets")) say(context, in_words(row));
-  }
+  if (options.as_json) return show_json(context, *result);
+  const auto rows = objects_in(*result, "datasets");
+  if (rows.empty()) context.out << "Nothing is staged - there is nothing to drop.\n";
+  for (const json::object& row : rows) say(context, in_words(row));
   return 0;
 }
 

@@ -12,31 +12,23 @@ struct EvictOptions {
   bool as_json = false;
 };
 
-// Each of them, whatever becomes of the others; the exit status of the first that could not be evicted.
 Result<int> evict(Context& context, const EvictOptions& options) {
-  ProgressView view(context.err, context.terminal, context.timer);
-  int status = 0;
   json::array evicted;
-  for (const std::string& dataset : options.datasets) {
-    if (context.stop) break;
-    auto result = run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/evict", {}}, view);
-    view.clear();
-    if (!result) {
-      const int failed = report(context, result.error());
-      if (status == 0) status = failed;
-      continue;
-    }
-    const auto freed = get_count(*result, "freed_bytes");
+  const int status = for_each_item(context, options.datasets, [&](const std::string& dataset) -> Result<> {
+    auto result = run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/evict", {}});
+    if (!result) return result.take_error();
+    if (!options.as_json)
+      say(context,
+          printable(dataset) + ": evicted, " + format_bytes(get_count(*result, "freed_bytes")) + " freed");
     (*result)["name"] = dataset;
     evicted.push_back(std::move(*result));
-    if (options.as_json) continue;
-    say(context, printable(dataset) + ": evicted, " + format_bytes(freed) + " freed");
-  }
+    return {};
+  });
   if (!options.as_json) return status;
   // One dataset's answer is the object itself, as it was before there could be several.
   const bool is_one = options.datasets.size() == 1;
   if (is_one && evicted.empty()) return status;
-  context.out << pretty(is_one ? evicted.front() : json::object{{"datasets", std::move(evicted)}}) << "\n";
+  show_json(context, is_one ? evicted.front() : json::object{{"datasets", std::move(evicted)}});
   return status;
 }
 

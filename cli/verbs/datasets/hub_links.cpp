@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace spark::cli {
@@ -24,12 +25,10 @@ bool is_hub_folder(const std::filesystem::path& folder) {
 // By their names.
 std::map<std::string, std::string> links_in(const std::filesystem::path& folder) {
   std::map<std::string, std::string> links;
-  std::error_code failed;
-  std::filesystem::directory_iterator entry(folder, failed);
-  for (const std::filesystem::directory_iterator end; !failed && entry != end; entry.increment(failed)) {
+  for (const std::filesystem::path& entry : list_folder(folder)) {
     std::error_code unread;
-    const auto target = std::filesystem::read_symlink(entry->path(), unread);
-    if (!unread) links.emplace(entry->path().filename(), target);
+    const auto target = std::filesystem::read_symlink(entry, unread);
+    if (!unread) links.emplace(entry.filename(), target);
   }
   return links;
 }

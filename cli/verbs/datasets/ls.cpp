@@ -15,7 +15,7 @@ Result<int> ls_fleet(Context& context, bool as_json) {
   const auto answer = call(*context.client, {"GET", "/v1/fleet/datasets", {}});
   if (!answer) return answer.take_error();
   if (as_json) {
-    context.out << pretty(*answer) << "\n";
+    show_json(context, *answer);
   } else {
     print_fleet_datasets(context.out, context.terminal, *answer);
   }

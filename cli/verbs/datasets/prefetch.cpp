@@ -9,8 +9,8 @@ namespace spark::cli {
 namespace {
 
 struct PrefetchArguments {
-  std::vector<std::string> datasets;
-  std::string by, wait;
+  StageOptions options;
+  std::string by;
   bool detach = false, as_json = false;
 };
 
@@ -27,36 +27,32 @@ Result<int> detach(Context& context, const StageOptions& options, bool as_json) 
 }
 
 Result<int> prefetch(Context& context, const PrefetchArguments& arguments) {
-  StageOptions options;
-  options.datasets = arguments.datasets;
-  options.prefetch = true;
+  StageOptions options = arguments.options;
   if (!arguments.by.empty()) {
     const auto by = parse_by(arguments.by, context.timer.wall());
     if (!by) return fail_with(by.error(), "--by");
     options.by = *by;
   }
-  auto wait = parse_wait(arguments.wait);
-  if (!wait) return wait.take_error();
-  options.wait = *wait;
   if (arguments.detach) return detach(context, options, arguments.as_json);
   const auto result = stage_and_tell(context, options);
   if (!result) return result.take_error();
-  if (arguments.as_json) context.out << pretty(*result) << "\n";
-  return 0;
+  return arguments.as_json ? show_json(context, *result) : 0;
 }
 
 }  // namespace
 
 void add_prefetch(App& app) {
   const auto arguments = std::make_shared<PrefetchArguments>();
+  arguments->options.prefetch = true;
   Verb verb = app.verb("prefetch", "stage for a later job, at the lowest priority",
                        "  spark-stage prefetch phase2                when nothing else is copied\n"
                        "  spark-stage prefetch phase2 --by 18:00     as slowly as that allows\n"
                        "  spark-stage prefetch phase2 phase3 --by 36h --detach",
                        [arguments](Context& context) { return prefetch(context, *arguments); });
-  verb.argument("DATASET", arguments->datasets, "a name from the config, or VOLUME:PATH");
+  verb.argument("DATASET", arguments->options.datasets, "a name from the config, or VOLUME:PATH");
   verb.option("--by", "TIME", arguments->by, "when it has to be there: 18:00, 2h, or RFC 3339");
-  verb.option("--wait", "TIME", arguments->wait, "give up if its source is away for longer");
+  verb.parsed("--wait", "TIME", arguments->options.wait, parse_duration,
+              "give up if its source is away for longer");
   verb.flag("--detach", arguments->detach, "wait only until there is room; print the job's number");
   verb.flag("--json", arguments->as_json, "the result, as JSON");
 }

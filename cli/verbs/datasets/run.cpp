@@ -31,27 +31,10 @@ Result<Environment> environment_for(const std::vector<StagedDataset>& staged) {
   return environment;
 }
 
-struct RunOptions {
-  std::vector<std::string> datasets;
-  std::string wait;
-  bool offline = false, now = false, accept_source = false, allow_dirty = false;
-};
-
-Result<int> run(Context& context, const RunOptions& options) {
-  const std::vector<std::string>& datasets = options.datasets;
-  StageOptions staging;
-  staging.datasets = datasets;
-  staging.hold = true;
-  const auto wait = parse_wait(options.wait);
-  if (!wait) return wait.take_error();
-  staging.wait = *wait;
-  staging.offline = options.offline;
-  staging.now = options.now;
-  staging.accept_source = options.accept_source;
-  staging.allow_dirty = options.allow_dirty;
-  const auto result = stage_and_tell(context, staging);
+Result<int> run(Context& context, const StageOptions& options) {
+  const auto result = stage_and_tell(context, options);
   if (!result) return result.take_error();
-  const auto staged = staged_datasets(*result, datasets);
+  const auto staged = staged_datasets(*result, options.datasets);
   if (!staged) return staged.take_error();
   auto environment = environment_for(*staged);
   if (!environment) return environment.take_error();
@@ -77,7 +60,8 @@ Result<int> run(Context& context, const RunOptions& options) {
 }  // namespace
 
 void add_run(App& app) {
-  const auto options = std::make_shared<RunOptions>();
+  const auto options = std::make_shared<StageOptions>();
+  options->hold = true;
   Verb verb = app.verb("run", "stage datasets, then run a command that finds them",
                        "  spark-stage run imagenet -- python train.py     $SPARK_STAGE_IMAGENET\n"
                        "  spark-stage run --now imagenet -- python train.py    while it is staged\n"
@@ -90,11 +74,7 @@ void add_run(App& app) {
                        [options](Context& context) { return run(context, *options); });
   app.add_to_usage(verb, "-- COMMAND...");
   verb.argument("DATASET", options->datasets, "a name from the config, or VOLUME:PATH");
-  verb.option("--wait", "TIME", options->wait, "wait that long for a source that is away");
-  verb.flag("--offline", options->offline, "take the newest copy here while the source is away");
-  verb.flag("--now", options->now, "begin at once; reads of what is missing wait");
-  verb.flag("--accept-source", options->accept_source, "also if it is now empty, or on another file system");
-  verb.flag("--allow-dirty", options->allow_dirty, "also from a volume that another host writes");
+  add_source_options(verb, *options, "begin at once; reads of what is missing wait");
 }
 
 }  // namespace spark::cli

@@ -15,7 +15,7 @@ namespace {
 
 struct StageOutArguments {
   std::vector<std::string> words;  // a path and its destination, or names of outputs
-  std::string max_rate;
+  Bytes max_rate = 0;              // bytes per second; 0: no limit
   unsigned keep = 0, nodes = 0;
   bool accept_source = false, detach = false, as_json = false;
 };
@@ -27,11 +27,7 @@ Result<Request> request_of(const StageOutArguments& arguments) {
   json::object body{{"source", source->native()}, {"destination", arguments.words.back()}};
   if (arguments.keep > 0) body["keep"] = arguments.keep;
   if (arguments.nodes > 0) body["nodes"] = arguments.nodes;
-  if (!arguments.max_rate.empty()) {
-    const auto rate = parse_rate_with_unit(arguments.max_rate);
-    if (!rate) return fail_with(rate.error(), "--max-rate");
-    body["max_rate"] = *rate;
-  }
+  if (arguments.max_rate > 0) body["max_rate"] = arguments.max_rate;
   if (arguments.accept_source) body["accept_source"] = true;
   return Request{"POST", "/v1/stage-outs", json::serialize(body), kOutputPatience};
 }
@@ -48,7 +44,7 @@ Result<std::vector<Request>> requests_of(const StageOutArguments& arguments) {
     }
     requests.push_back({"POST", "/v1/outputs/" + percent_encoded(name) + "/send", "", kOutputPatience});
   }
-  if (arguments.keep > 0 || arguments.nodes > 0 || !arguments.max_rate.empty() || arguments.accept_source)
+  if (arguments.keep > 0 || arguments.nodes > 0 || arguments.max_rate > 0 || arguments.accept_source)
     return fail(Errc::Invalid, "--keep, --nodes, --max-rate and --accept-source are for a path",
                 "for an output, set keep and nodes in the configuration");
   return requests;
@@ -66,12 +62,7 @@ void tell_result(ProgressView& view, const json::object& result) {
 }
 
 Result<int> send(Context& context, const Request& request, const StageOutArguments& arguments) {
-  if (arguments.detach) {
-    const auto job = start_job(context, request);
-    if (!job) return job.take_error();
-    tell_detached(context, *job, arguments.as_json);
-    return 0;
-  }
+  if (arguments.detach) return start_detached(context, request, arguments.as_json);
   ProgressView view(context.err, context.terminal, context.timer);
   const auto result = run_job(context, request, view);
   if (!result) return result.take_error();
@@ -87,19 +78,11 @@ Result<int> send(Context& context, const Request& request, const StageOutArgumen
   return 0;
 }
 
-// Each of them, whatever becomes of the others; the exit status of the first that was not sent.
 Result<int> stage_out(Context& context, const StageOutArguments& arguments) {
   const auto requests = requests_of(arguments);
   if (!requests) return requests.take_error();
-  int status = 0;
-  for (const Request& request : *requests) {
-    if (context.stop) break;
-    const auto sent = send(context, request, arguments);
-    if (sent) continue;
-    const int failed = report(context, sent.error());
-    if (status == 0) status = failed;
-  }
-  return status;
+  return for_each_item(context, *requests,
+                       [&](const Request& request) { return send(context, request, arguments); });
 }
 
 }  // namespace
@@ -120,7 +103,8 @@ void add_stage_out(App& app) {
   verb.count("--keep", arguments->keep, {1, kMostKept},
              "then delete all but the N newest outputs in that folder");
   verb.count("--nodes", arguments->nodes, {1, kMostNodes}, "hosts with shards of one checkpoint");
-  verb.option("--max-rate", "RATE", arguments->max_rate, "bytes per second at most: 800MB/s");
+  verb.parsed("--max-rate", "RATE", arguments->max_rate, parse_rate_with_unit,
+              "bytes per second at most: 800MB/s");
   verb.flag("--accept-source", arguments->accept_source, "also replace a copy of another source");
   verb.flag("--detach", arguments->detach, "do not wait; print the job's number");
   verb.flag("--json", arguments->as_json, "the result, as JSON");

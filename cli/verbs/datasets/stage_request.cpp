@@ -7,17 +7,16 @@
 
 namespace spark::cli {
 
-Result<std::optional<Duration>> parse_wait(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  const auto wait = parse_duration(text);
-  if (!wait) return fail_with(wait.error(), "--wait");
-  return *wait;
+void add_source_options(Verb& verb, StageOptions& options, const std::string& now) {
+  verb.parsed("--wait", "TIME", options.wait, parse_duration, "wait that long for a source that is away");
+  verb.flag("--offline", options.offline, "take the newest copy here while the source is away");
+  verb.flag("--now", options.now, now);
+  verb.flag("--accept-source", options.accept_source, "also if it is now empty, or on another file system");
+  verb.flag("--allow-dirty", options.allow_dirty, "also from a volume that another host writes");
 }
 
 Request stage_request(const StageOptions& options) {
-  json::object body;
-  json::array& names = body["datasets"].emplace_array();
-  for (const std::string& dataset : options.datasets) names.emplace_back(dataset);
+  json::object body{{"datasets", json::value_from(options.datasets)}};
   if (options.time) body["lease_s"] = std::chrono::ceil<std::chrono::seconds>(*options.time).count();
   if (!options.hold.is_null()) body["hold"] = options.hold;
   if (options.max_rate > 0) body["max_rate"] = options.max_rate;
@@ -64,6 +63,13 @@ void tell_detached(Context& context, const Job& job, bool as_json) {
   context.out << (as_json ? pretty(job.answer) : id) << "\n" << std::flush;
   tell(context, "job " + id + " has begun: `spark-stage wait --job " + id +
                     "` follows it, `spark-stage cancel " + id + "` ends it");
+}
+
+Result<int> start_detached(Context& context, const Request& request, bool as_json) {
+  const auto job = start_job(context, request);
+  if (!job) return job.take_error();
+  tell_detached(context, *job, as_json);
+  return 0;
 }
 
 Result<json::object> stage_and_tell(Context& context, const StageOptions& options) {

@@ -1,4 +1,4 @@
-// Shared by `stage` and `run`: requesting datasets, and reporting the result.
+// Shared by `stage`, `prefetch` and `run`: their options, requesting datasets, and reporting the result.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/units.hpp"
+#include "cli/command_line/verb.hpp"
 #include "cli/context.hpp"
 #include "cli/job.hpp"
 
@@ -28,13 +29,15 @@ struct StageOptions {
   std::optional<WallTime> by;    // when a prefetch has to be there; none: whenever nothing else is copied
 };
 
-// The text of --wait; empty: none.
-Result<std::optional<Duration>> parse_wait(const std::string& text);
+// The options about sources that `stage` and `run` have alike. `now`: the help of --now.
+void add_source_options(Verb& verb, StageOptions& options, const std::string& now);
 
 Request stage_request(const StageOptions& options);
 
 // Tells the job's number, and how to follow and end it.
 void tell_detached(Context& context, const Job& job, bool as_json);
+// Starts a job, tells that, and returns the exit status.
+Result<int> start_detached(Context& context, const Request& request, bool as_json);
 
 // Stages and waits. The RESULT of `stage`, after a line for each dataset on stderr.
 Result<json::object> stage_and_tell(Context& context, const StageOptions& options);

@@ -1,8 +1,9 @@
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/job.hpp"
 #include "cli/say.hpp"
-#include "cli/verbs/datasets/scrub.hpp"
 #include "cli/verbs/datasets/verbs.hpp"
 #include "cli/view/text.hpp"
 
@@ -26,12 +27,10 @@ std::string as_published(const json::object& result, const std::string& what) {
 }
 
 Result<int> verify_one(Context& context, const std::string& dataset, const VerifyOptions& options) {
-  ProgressView view(context.err, context.terminal, context.timer);
   const std::string body = options.sha256 ? R"({"sha256": true})" : "";
   const auto result =
-      run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/verify", body}, view);
+      run_job(context, {"POST", "/v1/datasets/" + percent_encoded(dataset) + "/verify", body});
   if (!result) return result.take_error();
-  view.clear();
   if (options.as_json) return show_json(context, *result);
   const bool is_copy = get_bool(*result, "copy").value_or(true);
   if (is_copy) say(context, equal_to(*result, printable(dataset) + ": equal to its manifest"));
@@ -43,22 +42,50 @@ Result<int> verify_one(Context& context, const std::string& dataset, const Verif
   return 0;
 }
 
-// Each of them, whatever becomes of the others; the exit status of the first that is not right.
+std::string verdict(const json::object& row) {
+  const std::string name = printable(get_string(row, "name").value_or("?"));
+  const auto state = get_string(row, "state");
+  const std::string reason = get_shown(row, "reason");
+  if (!state) return name + ": not read: " + reason;
+  if (*state != "ready") return name + ": damaged: " + reason;
+  return name + ": as it was staged - " + format_bytes(get_count(row, "bytes")) + ", " +
+         counted(get_count(row, "files"), "file");
+}
+
+// Damage outweighs a copy that could not be read at all.
+int exit_status_of(const json::object& result) {
+  const auto has = [&](const auto& condition) {
+    return std::ranges::any_of(objects_in(result, "datasets"),
+                               [&](const json::object& row) { return condition(get_string(row, "state")); });
+  };
+  if (has([](const auto& state) { return state == "failed"; })) return exit_status(Errc::Mismatch);
+  return has([](const auto& state) { return !state; }) ? exit_status(Errc::Failed) : 0;
+}
+
+// `verify --all`, at idle priority. 6: a copy is damaged, and is no longer served; 1: one could not be read.
+Result<int> scrub(Context& context, const VerifyOptions& options) {
+  const json::object body{{"datasets", json::value_from(options.datasets)}};
+  const auto result = run_job(context, {"POST", "/v1/scrubs", json::serialize(body)});
+  if (!result) return result.take_error();
+  const auto rows = objects_in(*result, "datasets");
+  if (options.as_json) {
+    show_json(context, *result);
+  } else if (rows.empty()) {
+    context.out << "Nothing is staged - there is nothing to scrub.\n";
+  } else {
+    for (const json::object& row : rows) say(context, verdict(row));
+  }
+  return exit_status_of(*result);
+}
+
 Result<int> verify(Context& context, const VerifyOptions& options) {
-  if (options.all && options.datasets.empty() && !options.sha256) return scrub(context, {}, options.as_json);
+  if (options.all && options.datasets.empty() && !options.sha256) return scrub(context, options);
   if (options.all || options.datasets.empty()) {
     return fail(Errc::Invalid, "verify takes names of datasets, or --all without --sha256",
                 "for example: `spark-stage verify imagenet`, `spark-stage verify --all`");
   }
-  int status = 0;
-  for (const std::string& dataset : options.datasets) {
-    if (context.stop) break;
-    const auto verified = verify_one(context, dataset, options);
-    if (verified) continue;
-    const int failed = report(context, verified.error());
-    if (status == 0) status = failed;
-  }
-  return status;
+  return for_each_item(context, options.datasets,
+                       [&](const std::string& dataset) { return verify_one(context, dataset, options); });
 }
 
 }  // namespace
@@ -78,6 +105,16 @@ void add_verify(App& app) {
   verb.flag("--all", options->all, "all copies, at idle priority");
   verb.flag("--sha256", options->sha256, "also check SHA256SUMS and Hugging Face digests in it");
   verb.flag("--json", options->as_json, "the result, as JSON");
+}
+
+void add_scrub(App& app) {
+  const auto options = std::make_shared<VerifyOptions>();
+  Verb verb = app.verb("scrub", "the old spelling of verify --all", "  spark-stage verify --all",
+                       [options](Context& context) { return scrub(context, *options); });
+  verb.optional_argument("DATASET", options->datasets,
+                         "their names, as `spark-stage ls` has them; none: all");
+  verb.flag("--json", options->as_json, "the result, as JSON");
+  app.hide(verb);
 }
 
 }  // namespace spark::cli

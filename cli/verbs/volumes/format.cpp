@@ -251,7 +251,7 @@ void print_made(Context& context, const Plan& plan, nvmetcp::Hold hold, const Fo
         {"mmp", made.type == "ext4"},
         {"reservation", hold == nvmetcp::Hold::Ours},
         {"next", next}};
-    context.out << pretty(answer) << "\n";
+    show_json(context, answer);
     return;
   }
   say(context, printable(plan.volume.name) + ": " + made.type + " " + made.uuid + " was made on " +

@@ -14,14 +14,10 @@ struct PublishOptions {
 };
 
 Result<int> publish(Context& context, const PublishOptions& options) {
-  context.catch_interrupts();
-  ProgressView view(context.err, context.terminal, context.timer);
   const json::object body{{"then_write", options.then_write}};
   const auto result = run_job(
-      context, {"POST", "/v1/volumes/" + percent_encoded(options.name) + "/publish", json::serialize(body)},
-      view);
+      context, {"POST", "/v1/volumes/" + percent_encoded(options.name) + "/publish", json::serialize(body)});
   if (!result) return result.take_error();
-  view.clear();
   if (options.as_json) return show_json(context, *result);
   const json::object* published = get_object(*result, "published");
   const std::int64_t generation = published == nullptr ? 0 : get_int(*published, "generation").value_or(0);

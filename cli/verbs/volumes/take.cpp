@@ -63,13 +63,10 @@ Result<int> take(Context& context, const TakeOptions& options) {
                                         "nothing was done", "`--yes` skips the question"});
     if (!agreed) return agreed.take_error();
   }
-  context.catch_interrupts();
-  ProgressView view(context.err, context.terminal, context.timer);
   const std::string body = was_ready ? R"({"if_here":true})" : "";
   const auto result =
-      run_job(context, {"POST", "/v1/volumes/" + percent_encoded(options.name) + "/take", body}, view);
+      run_job(context, {"POST", "/v1/volumes/" + percent_encoded(options.name) + "/take", body});
   if (!result) return result.take_error();
-  view.clear();
   if (options.as_json) return show_json(context, *result);
   const std::string from = get_text(*result, "taken_from");
   say(context,

@@ -82,7 +82,7 @@ Result<int> change_volumes(Context& context, const ChangeOptions& options, const
       say(context, name + ": " + printable(state) + (warning ? "; warning: " + *warning : ""));
     }
   }
-  if (options.as_json) context.out << pretty(json::object{{"volumes", std::move(changed)}}) << "\n";
+  if (options.as_json) show_json(context, json::object{{"volumes", std::move(changed)}});
   return status;
 }
 

@@ -16,34 +16,22 @@ constexpr Duration kPoll{1'000};
 struct WaitOptions {
   std::vector<std::string> volumes;
   std::string job;  // empty: volumes are waited for
-  std::string timeout;
+  std::optional<Duration> timeout;
   bool as_json = false;
 };
 
-// Prints the changes since the last status.
-class Narrator {
- public:
-  explicit Narrator(Context& context) : context_(context) {}
-  void say(const std::string& about, const std::string& sentence) {
-    if (std::exchange(said_[about], sentence) != sentence) tell(context_, sentence);
-  }
-  // The last sentence about each, for the end of a wait that failed.
-  std::string last(const std::string& about) const {
-    const auto found = said_.find(about);
-    return found == said_.end() ? std::string() : found->second;
-  }
+// The last sentence about each volume, and with an empty name about the daemon.
+using Said = std::map<std::string, std::string>;
 
- private:
-  Context& context_;
-  std::map<std::string, std::string> said_;
-};
+void tell_change(Context& context, Said& said, const std::string& about, const std::string& sentence) {
+  if (std::exchange(said[about], sentence) != sentence) tell(context, sentence);
+}
 
 // The names that are not ready yet.
-Result<std::vector<std::string>> look(Context& context, const std::vector<std::string>& names,
-                                      Narrator& narrator) {
+Result<std::vector<std::string>> look(Context& context, const std::vector<std::string>& names, Said& said) {
   const auto status = ask_volumes(context, names);
   if (!status && status.error().kind == Errc::Unavailable) {
-    narrator.say("", "spark-stage: " + status.error().what + " - still trying");
+    tell_change(context, said, "", "spark-stage: " + status.error().what + " - still trying");
     return names;
   }
   if (!status) return status.take_error();
@@ -56,26 +44,23 @@ Result<std::vector<std::string>> look(Context& context, const std::vector<std::s
     // Without the time of a next attempt, one is in progress, as after `volumes up`.
     const bool is_final = state == "refused" && get_string(*volume, "next_attempt");
     if (is_final) return fail(Errc::Refused, words);
-    narrator.say(name, words);
+    tell_change(context, said, name, words);
     if (state != "ready") waiting.push_back(name);
   }
   return waiting;
 }
 
-Result<std::optional<Duration>> timeout_of(const WaitOptions& options) {
-  if (options.timeout.empty()) return std::optional<Duration>();
-  auto parsed = parse_optional_duration(options.timeout, "never");
-  if (!parsed) return fail_with(parsed.error(), "--timeout");
-  return parsed;
+Result<std::optional<Duration>> parse_timeout(const std::string& text) {
+  return parse_optional_duration(text, "never");
 }
 
 Result<json::object> wait_for(Context& context, const std::vector<std::string>& volumes,
                               std::optional<Duration> timeout) {
   context.catch_interrupts();
-  Narrator narrator(context);
+  Said said;
   const SteadyTime begin = context.timer.steady();
   for (;;) {
-    const auto waiting = look(context, volumes, narrator);
+    const auto waiting = look(context, volumes, said);
     if (!waiting) return waiting.take_error();
     if (waiting->empty()) return ask_volumes(context, volumes);
     if (context.stop) return fail(Errc::Cancelled, "interrupted while waiting for " + join(*waiting, ", "));
@@ -100,17 +85,14 @@ Result<json::object> wait_for(Context& context, const std::string& job, std::opt
 }
 
 Result<int> wait(Context& context, const WaitOptions& options) {
-  const auto timeout = timeout_of(options);
-  if (!timeout) return timeout.take_error();
   if (options.job.empty() == options.volumes.empty()) {
     return fail(Errc::Invalid, "name volumes, or one job with --job, but not both",
                 "for example: `spark-stage wait datasets`, `spark-stage wait --job 7`");
   }
-  const auto ended = options.job.empty() ? wait_for(context, options.volumes, *timeout)
-                                         : wait_for(context, options.job, *timeout);
+  const auto ended = options.job.empty() ? wait_for(context, options.volumes, options.timeout)
+                                         : wait_for(context, options.job, options.timeout);
   if (!ended) return ended.take_error();
-  if (options.as_json) context.out << pretty(*ended) << "\n";
-  return 0;
+  return options.as_json ? show_json(context, *ended) : 0;
 }
 
 }  // namespace
@@ -126,7 +108,7 @@ void add_wait(App& app) {
                        [options](Context& context) { return wait(context, *options); });
   verb.optional_argument("VOLUME", options->volumes, "volumes of the config");
   verb.option("--job", "JOB", options->job, "a job instead, by its number: `spark-stage jobs` has it");
-  verb.option("--timeout", "TIME", options->timeout, "give up after that: 90s, 5m (never)");
+  verb.parsed("--timeout", "TIME", options->timeout, parse_timeout, "give up after that: 90s, 5m (never)");
   verb.flag("--json", options->as_json, "the volumes' states then, or the job's result");
 }
 

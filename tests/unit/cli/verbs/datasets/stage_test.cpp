@@ -131,7 +131,11 @@ TEST_F(Stage, ShowsTheDaemonsTimeLeftBottleneckAndReasonOfAStall) {
 
 TEST_F(Stage, AnInvalidLeaseTimeIsAUsageError) {
   EXPECT_EQ(program.run({"stage", "imagenet", "--lease", "soon"}), 2);
+  EXPECT_NE(program.errors().find("--lease: 'soon' is not a duration - write a number"), std::string::npos)
+      << program.errors();
   EXPECT_TRUE(program.client.sent.empty());
+  EXPECT_EQ(program.run({"stage", "imagenet", "--detach", "--lease", ""}), 0)
+      << "an empty variable of a script";
 }
 
 TEST_F(Stage, DetachedPrintsTheJobAndReturns) {

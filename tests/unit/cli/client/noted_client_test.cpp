@@ -1,4 +1,4 @@
-#include "cli/client/version_check.hpp"
+#include "cli/client/noted_client.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace spark::cli {
 namespace {
 
-TEST(VersionCheck, AnotherVersionOfTheDaemonIsNamedOnce) {
+TEST(NotedClient, AnotherVersionOfTheDaemonIsNamedOnce) {
   for (const std::string version : {"0.0.9", kVersion}) {
     Program twice;
     twice.client.answer("POST /v1/stagings", 202, R"({"id": "7"})");
