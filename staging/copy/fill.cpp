@@ -214,8 +214,8 @@ class Fill {
                                {*job_.options, resumed_, entries_, std::move(small), std::move(large)});
   }
 
-  // Each file is counted once, when all of it is written or was found to be there. An entry's hash proves less:
-  // that of a changed file, or of one in a peer's list, was known before.
+  // Each file is counted once, when all of it is written or was found to be there. An entry's hash proves
+  // less: that of a changed file, or of one in a peer's list, was known before.
   Result<> check_complete() const {
     const std::uint64_t done = monitor_.counters.files_done, all = monitor_.counters.files_total;
     if (done == all) return {};

@@ -71,7 +71,7 @@ TEST(Cpu, IdleCpuHasAMeanAndAStandardError) {
   const IdleCpu idle = idle_cpu({0.1, 0.2, 0.3});
   EXPECT_NEAR(idle.cpu_s_per_s, 0.2, 1e-12);
   EXPECT_NEAR(idle.error, 0.1 / std::sqrt(3.0), 1e-12);
-  EXPECT_EQ(idle_cpu({}).rate, 0);
+  EXPECT_EQ(idle_cpu({}).cpu_s_per_s, 0);
 }
 
 std::string stat_with(Bytes read) {
