@@ -80,6 +80,7 @@ class Fill {
   CopyContext context_;
   CopyNotes notes_;
   FirstError left_out_;
+  std::uint64_t done_before_ = 0, total_before_ = 0;  // files that an attempt before this one has counted
 
   Result<> copy_all() {
     if (job_.options->io == IoKind::Uring && !has_io_uring()) {
@@ -217,7 +218,8 @@ class Fill {
   // Each file is counted once, when all of it is written or was found to be there. An entry's hash proves
   // less: that of a changed file, or of one in a peer's list, was known before.
   Result<> check_complete() const {
-    const std::uint64_t done = monitor_.counters.files_done, all = monitor_.counters.files_total;
+    const std::uint64_t done = monitor_.counters.files_done - done_before_;
+    const std::uint64_t all = monitor_.counters.files_total - total_before_;
     if (done == all) return {};
     return fail(Errc::Failed,
                 "copying " + job_.source->shown("") + ": " + std::to_string(done) + " of " +
@@ -227,6 +229,8 @@ class Fill {
 
   void sort_out(std::vector<Entry*>& small, std::vector<Entry*>& large) {
     Counters& counters = monitor_.counters;
+    done_before_ = counters.files_done;
+    total_before_ = counters.files_total;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       Entry& entry = entries_[i];
       if (!is_content(entry)) continue;
