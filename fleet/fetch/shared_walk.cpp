@@ -76,6 +76,7 @@ Result<staging::Walked> SharedWalk::decide(const staging::Exchange::Walk& own) {
   for (;;) {
     const auto choice = next();
     if (!choice) {
+      if (is_over_) return own();  // a watch has thrown: no peer is heard any more
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, kLookEvery);
       continue;
