@@ -89,7 +89,7 @@ void Attempts::may_begin() {
 }
 
 bool Attempts::is_live(const Task& task) const {
-  return task.view.number != 0 && task.view.none.empty() && views_.problem_of(task.view.number).empty();
+  return task.view.is_possible() && views_.problem_of(task.view.number).empty();
 }
 
 Slot Attempts::slot_for(const Task& task, const SourcePlace& source) const {
@@ -112,7 +112,9 @@ void Attempts::renew_slot(Task& task) {
 // looks healthy gets a limited number of attempts.
 asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
   Retries retries{0, context_.timings.retry};
+  if (!may_begin_) task->progress["reason"] = "the leases and live views of before are looked for";
   while (!may_begin_ && !task->is_cancelled) co_await task->changed.wait();
+  task->progress.erase("reason");
   co_await wait_while_settling(context_, task);
   for (;;) {
     auto staged = co_await attempt_in_turn(task);

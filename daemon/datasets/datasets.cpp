@@ -60,9 +60,8 @@ asio::awaitable<Result<>> Datasets::open() {
   co_return recovered;
 }
 
-// Once: later, the views are this daemon's. A staging that began before could fail the view that jobs read.
+// A staging that began before could fail the view that jobs read.
 asio::awaitable<void> Datasets::take_over(std::string why_not) {
-  if (std::exchange(has_taken_over_, true)) co_return;
   const auto earlier = co_await views_.take_over(std::move(why_not));
   for (const auto& view : earlier) job_leases_.keep(view.dataset);
   requests_.views().resume(earlier);

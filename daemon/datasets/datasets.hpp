@@ -77,7 +77,7 @@ class Datasets {
   Requests requests_;
   Upkeep upkeep_;
   CachePlace cache_place_;
-  bool knows_leases_ = false, has_taken_over_ = false;
+  bool knows_leases_ = false;
   std::string path_{};  // of the cache, when it was recovered
 };
 

@@ -86,6 +86,7 @@ void KeptViews::add(const TaskPtr& task, const StageRequest& request) {
   if (!has_failed(*task) && task->attempt.worker != 0 && !task->attempt.begins_again && !is_nearly_complete)
     task->begin_again();
   begin({task, {{"", request.demand}}});
+  if (is_nearly_complete) attempts_.renew_slot(*task);
   turns_.wake_all();       // it may wait for a turn that it has now
   task->changed.notify();  // wakes the one that this one replaces
 }
@@ -126,7 +127,10 @@ void KeptViews::use(const Task& task, const std::string& lease, const Demand& de
   const auto found = kept_.find(task.view.number);
   if (found == kept_.end()) return;
   Kept& view = found->second;
-  if (view.demands.try_emplace(lease, demand).second) view.task->demands.add(demand);
+  if (const auto again = view.demands.find(lease); again != view.demands.end())
+    view.task->demands.remove(again->second);
+  view.demands[lease] = demand;
+  view.task->demands.add(demand);
   if (auto first = view.demands.extract("")) view.task->demands.remove(first.mapped());
   view.task->view.is_read = true;
 }
@@ -148,15 +152,13 @@ bool KeptViews::is_used(const Kept& view) const {
                              [&](const auto& one) { return leases_.all().contains(one.first); });
 }
 
-// The last one stays, for the end of the view.
 void KeptViews::drop_ended(Kept& view) {
-  const std::size_t before = view.demands.size();
-  for (auto at = view.demands.begin(); at != view.demands.end() && view.demands.size() > 1;) {
-    const bool has_ended = !at->first.empty() && !leases_.all().contains(at->first);
-    if (has_ended) view.task->demands.remove(at->second);
-    at = has_ended ? view.demands.erase(at) : std::next(at);
-  }
-  if (view.demands.size() < before) view.task->apply_demand();
+  const auto dropped = std::erase_if(view.demands, [&](const auto& one) {
+    const bool has_ended = !one.first.empty() && !leases_.all().contains(one.first);
+    if (has_ended) view.task->demands.remove(one.second);
+    return has_ended;
+  });
+  if (dropped > 0) view.task->apply_demand();
 }
 
 // Beside the requests, which end once the view can be read: the staging goes on as long as a request waits
@@ -165,10 +167,12 @@ asio::awaitable<void> KeptViews::keep(std::uint64_t number) {
   Kept& view = kept_.at(number);
   const TaskPtr task = view.task;
   const std::string& dataset = task->dataset.name;
-  // One that has failed stays as long as its copy: the next request would begin that again for another.
   const auto is_wanted = [&] {
-    const auto& by = views_.problem_of(number).empty() ? activity_.wanted_now : activity_.wanted;
-    return task->view.number == number && by.contains(dataset);
+    if (task->view.number != number) return false;
+    // One that has failed stays as long as its copy: the next request would begin that again for another. So
+    // does one that the worker may just be making.
+    const bool is_seen = views_.could_be_read(number) && views_.problem_of(number).empty();
+    return is_seen ? activity_.wanted_now.contains(dataset) : task->users > 1;
   };
   while (!task->ended && (is_wanted() || is_used(view))) {
     co_await task->changed.wait();
@@ -188,10 +192,8 @@ asio::awaitable<void> KeptViews::keep(std::uint64_t number) {
     std::string reason = task->ended->error().message();
     co_await views_.set_failed(number, std::move(reason));
   }
-  const auto first = view.demands.begin();
-  for (auto other = std::next(first); other != view.demands.end(); ++other)
-    task->demands.remove(other->second);
-  std::vector<TaskPtr> over = turns_.let_go({task}, first->second);
+  for (const auto& [lease, demand] : view.demands) task->demands.remove(demand);
+  std::vector<TaskPtr> over = turns_.leave({task});
   co_await end_holds(leases_, std::move(over));
   while (views_.has(number) && is_used(view)) co_await task->changed.wait();
   co_await views_.end(number);
@@ -243,13 +245,13 @@ KeptViews::Kept KeptViews::kept_for(const live::Views::Earlier& one, bool is_new
     const bool is_its = lease->is_staged() ? lease->generation > after : is_newest;
     if (!lease->is_soft && is_its) view.demands[lease->id] = request.demand;
   }
-  if (view.demands.empty()) view.demands[""] = request.demand;
   auto found = config::find_dataset(context_.config(), one.dataset);
   config::Dataset settings = found ? std::move(*found) : config::Dataset{};
   settings.name = one.dataset;  // one that is not in the configuration any more fails
   const std::string failed = views_.problem_of(one.number);
   const bool goes_on = one.copy.empty() && is_newest && failed.empty();
   if (goes_on && there && !there->is_cancelled) {
+    there->accepts_source |= request.accepts_source;
     view.task = there;
     return view;
   }

@@ -132,7 +132,7 @@ Result<json::object> list(const Context& context, const Activity& activity, cons
     if (phase == "queued" && !folder.empty()) rows[name]["reason"] = "its copying waits for its turn";
     if (const std::string failed = views.reason_of(view.number); !failed.empty())
       rows[name]["reason"] = failed;
-    else if (view.number != 0 && !view.none.empty())
+    else if (activity.wanted_now.contains(name) && !view.none.empty())
       rows[name]["reason"] = "it is staged first, as it can't be read before it is complete: " + view.none;
     if (const auto reason = get_string(task->progress, "reason")) rows[name]["reason"] = *reason;
     rows[name]["progress"] = task->progress;

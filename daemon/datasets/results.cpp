@@ -49,15 +49,18 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, Tasks task
       results[at] = std::move(*result);
     }
   }
-  // While this coroutine waited for the others' leases, one that was live may have failed.
-  for (std::size_t at = 0; at < results.size(); ++at) {
-    const Task& task = *(*tasks)[at];
-    if (results[at].empty() && task.ended && !*task.ended) co_return *task.ended;
-    auto view = results[at].empty() ? views_.outcome(task, request) : std::nullopt;
-    if (view && !*view) co_return std::move(*view);
-  }
   json::array all;
+  // Each lease is waited for, while another view may fail.
+  const auto failure = [&]() -> std::optional<Outcome> {
+    for (std::size_t at = 0; at < results.size(); ++at) {
+      const bool is_one = results[at].empty() || is_live(results[at]);
+      auto view = is_one ? views_.outcome(*(*tasks)[at], request) : std::nullopt;
+      if (view && !*view) return view;
+    }
+    return std::nullopt;
+  };
   for (std::size_t at = 0; at < results.size(); ++at) {
+    if (auto failed = failure()) co_return std::move(*failed);
     if (results[at].empty()) {
       auto outcome = co_await newest_outcome_of(job, tasks, (*tasks)[at], request);
       if (!outcome) co_return outcome;
@@ -65,8 +68,9 @@ asio::awaitable<Outcome> Requests::wait_for(std::shared_ptr<Job> job, Tasks task
       if (!result) co_return result;
       results[at] = std::move(*result);
     }
-    all.push_back(std::move(results[at]));
+    all.push_back(results[at]);
   }
+  if (auto failed = failure()) co_return std::move(*failed);
   if (!job->is_running()) co_return fail(Errc::Cancelled, "the job was cancelled");
   json::object result{{"datasets", std::move(all)}};
   co_return result;

@@ -139,12 +139,13 @@ void Attempts::note_progress(Task& task, std::uint64_t view, const json::object&
     return;
   }
   if (progress.contains("walked")) {
-    task.view.none = get_bool(progress, "one_file").value_or(false) ? "it is one file" : "";
+    const std::string none = get_bool(progress, "one_file").value_or(false) ? "it is one file" : "";
     task.attempt.walk = progress;
-    if (!task.view.none.empty()) renew_slot(task);
+    if (std::exchange(task.view.none, none) != none) renew_slot(task);
     return;
   }
   if (const auto why = get_string(progress, "no_view")) {
+    if (view != task.view.number) return;
     task.view.none = *why;
     log::info("staging " + printable(task.dataset.name) +
               ": it can't be read before it is complete: " + *why);

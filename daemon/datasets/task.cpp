@@ -67,6 +67,7 @@ void Task::cancel() {
   is_cancelled = true;
   attempt.cancellation.cancel();
   pause.cancel();
+  changed.notify();
 }
 
 tl::unexpected<Error> Task::cancelled() const {

@@ -71,6 +71,8 @@ struct TaskView {
   std::string none{};              // why there can't be one, as the last attempt has found
   bool is_read = false;            // a job has it
   bool has_tried_another = false;  // after one that could not begin
+
+  bool is_possible() const { return number != 0 && none.empty(); }
 };
 
 struct Task {

@@ -157,9 +157,13 @@ asio::awaitable<void> Turns::next_change() {
 }
 
 std::vector<TaskPtr> Turns::let_go(const std::vector<TaskPtr>& tasks, const Demand& demand) {
+  for (const TaskPtr& task : tasks) task->demands.remove(demand);
+  return leave(tasks);
+}
+
+std::vector<TaskPtr> Turns::leave(const std::vector<TaskPtr>& tasks) {
   std::vector<TaskPtr> ended;
   for (const TaskPtr& task : tasks) {
-    task->demands.remove(demand);
     if (--task->users > 0) {
       task->apply_demand();
     } else if (task->ended) {
@@ -185,9 +189,8 @@ void Turns::set_priorities() const {
   for (const auto& [name, task] : activity_.tasks) {
     if (task->attempt.worker == 0) continue;
     const auto priority = task->demand().is_prefetch ? workers::Priority::Background
-                          : task->slot && task->slot->is_live
-                              ? workers::Priority::Normal  // a job waits for it
-                              : stagings;
+                          : task->view.is_possible() ? workers::Priority::Normal  // a job waits for it
+                                                     : stagings;
     if (const auto set = workers::set_priority(task->attempt.worker, priority); !set)
       log::survived(set.error());
   }

@@ -46,8 +46,11 @@ class Turns {
   // Another user's task could go if this slot were given back.
   bool is_waited_for(const Slot& slot) const;
   void wake_all();
-  // Ends the demand, and cancels the tasks that have no other. Returns those that have already ended.
+  // Ends the demand of a user of the tasks, and cancels those that have no other user. Returns those that
+  // have already ended.
   std::vector<TaskPtr> let_go(const std::vector<TaskPtr>& tasks, const Demand& demand);
+  // The same for one whose demands have ended.
+  std::vector<TaskPtr> leave(const std::vector<TaskPtr>& tasks);
 
   // Sets workers that copy to idle priority while a lease is in use, if the configuration requires it.
   void set_priorities() const;

@@ -3,31 +3,22 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 
 #include "base/text.hpp"
-#include "daemon/backoff.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
-#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 #include "staging/view/fuse/fuse_session.hpp"
 
 namespace spark::live {
 namespace {
 
-const std::string kName = "live-";  // of a descriptor, followed by the view's number
-constexpr Duration kShort{10'000};  // what a worker does to a view
 constexpr std::size_t kMost = 256;  // the service manager keeps as many: FileDescriptorStoreMax of the unit
 constexpr std::size_t kMostOfUser = 64;
 constexpr std::size_t kForRoot = 16;  // of those, in any case
 const std::string kRoot = "user 0";
-constexpr Duration kBetweenLooks{10};
-constexpr int kTries = 3;  // to find what an earlier daemon has left
-
-std::string subject_of(const std::string& dataset) {
-  return "the live view of " + printable(dataset);
-}
+constexpr Duration kLook{10'000};  // a look for what an earlier daemon has left
+constexpr int kTries = 3;           // to find what an earlier daemon has left
 
 // Since 1970: a daemon's numbers are higher than those of an earlier one, however soon it follows.
 std::uint64_t milliseconds_of(const Clock& clock) {
@@ -46,19 +37,16 @@ Views::Views(asio::any_io_executor executor, workers::Runner& runner, const Cloc
       request_(std::move(request)),
       on_change_(std::move(on_change)),
       kept_(std::move(kept)),
-      timings_(timings),
+      server_(executor_, runner_, clock_, on_change_, kept_.manager, timings),
       newest_(milliseconds_of(clock)) {
   if (!kept_.earlier) return;
   for (const auto& [name, device] : *kept_.earlier)
-    if (name.starts_with(kName))
-      newest_ = std::max<std::uint64_t>(newest_, std::strtoull(name.c_str() + kName.size(), nullptr, 10));
+    if (name.starts_with(kDescriptorName))
+      newest_ =
+          std::max<std::uint64_t>(newest_, std::strtoull(name.c_str() + kDescriptorName.size(), nullptr, 10));
 }
 
-std::string Views::View::name() const {
-  return kName + std::to_string(number);
-}
-
-Views::ViewPtr Views::find(std::uint64_t number) const {
+ViewPtr Views::find(std::uint64_t number) const {
   const auto found = views_.find(number);
   return found == views_.end() ? nullptr : found->second;
 }
@@ -75,7 +63,7 @@ std::uint64_t Views::add(const std::string& dataset, json::object demand) {
   const auto room = check_room(view->owner);
   auto device = room ? staging::open_fuse_device() : spark::fail(room.error());
   if (device) view->device = std::move(*device);
-  if (!device) fail(*view, device.error().message());
+  if (!device) server_.fail(*view, device.error().message());
   views_[view->number] = view;
   return view->number;
 }
@@ -136,144 +124,54 @@ bool Views::has_copy_of(const std::string& dataset) const {
   return std::ranges::any_of(copies(), [&](const ViewedCopy& copy) { return copy.dataset == dataset; });
 }
 
-void Views::fail(View& view, const std::string& why) const {
-  if (view.has_failed()) return;
-  view.trouble = why;
-  view.failed_files = 0;
-  log::warning(subject_of(view.dataset) + ": " + why);
-}
-
 void Views::note_failed(std::uint64_t number, const std::string& why, bool is_whole) {
   const ViewPtr view = find(number);
   if (!view || view->has_failed()) return;
-  if (is_whole) {
-    view->is_of_another_set = true;
-    fail(*view, why);
-  } else if (++view->failed_files == 1) {
-    view->trouble = why;
-    log::warning(subject_of(view->dataset) + ": " + why);
-  } else {
-    return;  // there may be millions
-  }
+  if (!is_whole) return server_.note_failed_file(*view, why);
+  view->is_of_another_set = true;
+  server_.fail(*view, why);
   on_change_();
 }
 
 asio::awaitable<void> Views::run(ViewPtr view) {
-  co_await serve(view);
+  co_await server_.serve(view);
   on_change_();
-  cut(*view);  // reads that still wait get an error
+  server_.cut(*view);  // reads that still wait get an error
   json::object all{{"remove", true}};
-  const auto gone = co_await ask(view, "end-view", std::move(all));
+  const auto gone = co_await server_.ask(view, "end-view", std::move(all));
   if (!gone) log::survived(gone.error());
   view->is_over = true;
   if (view->is_ending) views_.erase(view->number);
   on_change_();
 }
 
-// Its map can't say so: the connection ends with the last of its holders, and all readers get an error.
-void Views::cut(View& view) const {
-  view.device.reset();
-  if (std::exchange(view.is_kept, false) && kept_.manager != nullptr) kept_.manager->forget(view.name());
-  view.cancellation.cancel();
-  view.dropping.cancel();
-}
-
-// What its process says: {"folder", "can_resend"} once it answers.
-void Views::note(View& view, const json::object& progress) {
-  view.folder = get_text(progress, "folder");
-  view.can_resend = get_bool(progress, "can_resend").value_or(false);
-  if (!std::exchange(view.is_kept, true) && view.can_resend && kept_.manager != nullptr)
-    kept_.manager->keep(view.name(), view.device.get());
-  on_change_();
-}
-
-// Until no program uses the view, or no process can answer for it.
-asio::awaitable<void> Views::serve(ViewPtr view) {
-  Backoff backoff(timings_.retry, timings_.longest_retry, clock_);
-  Timer pause(executor_);
-  std::optional<SteadyTime> without;  // since when no process has answered
-  while (!view->cancellation.is_asked()) {
-    std::optional<SteadyTime> begun_at;
-    workers::Call call{"serve-view", subject_of(view->dataset), view->request};
-    call.request["taken_over"] = !view->folder.empty();
-    call.descriptor = view->device.get();
-    call.on_progress = [this, view, &begun_at](const json::object& progress) {
-      const auto why = get_string(progress, "view_failed");
-      if (why) return note_failed(view->number, *why, false);
-      begun_at = clock_.steady();
-      note(*view, progress);
-    };
-    const auto ended = co_await runner_.run(std::move(call), view->cancellation);
-    if (view->cancellation.is_asked()) co_return;
-    if (ended && !view->is_ending) fail(*view, "its file system was unmounted, or its connection aborted");
-    if (ended) co_return;
-    if (view->folder.empty() || !view->can_resend) co_return fail(*view, ended.error().message());
-    // One that dies of a request would get it again, and again.
-    if (begun_at && clock_.steady() - *begun_at >= timings_.lived) {
-      without.reset();
-      backoff.reset();
-    }
-    if (!without) without = clock_.steady();
-    if (clock_.steady() - *without > timings_.without)
-      co_return fail(*view, "no process could be started for it: " + ended.error().message());
-    log::warning(subject_of(view->dataset) + ": " + ended.error().message() +
-                 "; its readers wait for the next process");
-    pause.expires_after(backoff.next());
-    if (!co_await pause.wait()) co_return;
-  }
-}
-
-asio::awaitable<Result<>> Views::ask(ViewPtr view, std::string verb, json::object more) {
-  json::object request = view->request;
-  for (auto& [key, value] : more) request[key] = value;
-  const auto done =
-      co_await runner_.ask(subject_of(view->dataset), std::move(verb), std::move(request), kShort);
-  co_return done ? Result<>() : spark::fail(done.error());
-}
-
 asio::awaitable<void> Views::set_failed(std::uint64_t number, std::string reason) {
   const ViewPtr view = find(number);
   if (!view || view->has_failed()) co_return;
-  fail(*view, reason);
-  if (view->folder.empty()) co_return cut(*view);
+  server_.fail(*view, reason);
+  if (view->folder.empty()) co_return server_.cut(*view);
   json::object why{{"reason", reason}};
-  const auto failed = co_await ask(view, "end-view", std::move(why));
+  const auto failed = co_await server_.ask(view, "end-view", std::move(why));
   if (failed) co_return;
   log::survived(failed.error());
-  cut(*view);
+  server_.cut(*view);
 }
 
 asio::awaitable<bool> Views::show_copy(std::uint64_t number, std::string path, std::uint64_t generation) {
   const ViewPtr view = find(number);
   if (!view || view->is_over || view->folder.empty()) co_return false;
   json::object copy{{"copy", path}};
-  const auto shown = co_await ask(view, "show-copy", std::move(copy));
+  const auto shown = co_await server_.ask(view, "show-copy", std::move(copy));
   if (!shown) log::survived(shown.error());
   if (!shown && shown.error().kind == Errc::Refused) co_return false;
   view->generation = generation;  // also if it was not shown: the view goes on serving it
-  if (shown && view->device) launch(executor_, subject_of(view->dataset), drop_pages(view));
+  if (shown && view->device) launch(executor_, subject_of(view->dataset), server_.drop_pages(view));
   co_return true;
-}
-
-// Beside the view's process: the kernel waits for a page that is being read, and only that process ends the
-// wait.
-asio::awaitable<void> Views::drop_pages(ViewPtr view) {
-  workers::Call call{"drop-pages", subject_of(view->dataset), view->request};
-  call.descriptor = view->device.get();
-  view->is_dropping = true;
-  const auto dropped = co_await runner_.run(std::move(call), view->dropping);
-  view->is_dropping = false;
-  if (!dropped && !view->dropping.is_asked()) log::survived(dropped.error());
 }
 
 asio::awaitable<void> Views::stop() {
   for (const auto& [number, view] : views_) view->dropping.cancel();
-  Timer pause(executor_);
-  const auto is_dropping = [](const auto& one) { return one.second->is_dropping; };
-  while (std::ranges::any_of(views_, is_dropping)) {
-    pause.expires_after(kBetweenLooks);
-    if (!co_await pause.wait()) co_return;
-  }
+  co_await server_.pages_dropped();
 }
 
 asio::awaitable<void> Views::end(std::uint64_t number) {
@@ -284,11 +182,11 @@ asio::awaitable<void> Views::end(std::uint64_t number) {
     co_return;
   }
   // Nobody can have a file of it open: its process has not said where it is.
-  if (view->folder.empty()) co_return cut(*view);
+  if (view->folder.empty()) co_return server_.cut(*view);
   json::object why{{"reason", "no job uses the live view any more"}, {"detach", true}};
-  const auto ended = co_await ask(view, "end-view", std::move(why));
+  const auto ended = co_await server_.ask(view, "end-view", std::move(why));
   if (!ended) log::survived(ended.error());
-  if (!ended) cut(*view);
+  if (!ended) server_.cut(*view);
   if (view->is_over) views_.erase(number);
 }
 
@@ -298,11 +196,14 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
   std::map<std::string, UniqueFd> descriptors;
   if (kept_.earlier) descriptors.swap(*kept_.earlier);
   for (const auto& [name, device] : descriptors)
-    if (why_not.empty() && name.starts_with(kName)) kept.emplace_back(name.substr(kName.size()));
+    if (why_not.empty() && name.starts_with(kDescriptorName))
+      kept.emplace_back(name.substr(kDescriptorName.size()));
+  json::array& own = request["own"].emplace_array();
+  for (const auto& [number, view] : views_) own.emplace_back(std::to_string(number));
   Result<json::object> found = json::object{};
   for (int tries = 0; tries == 0 || (!found && tries < kTries); ++tries) {
     json::object again = request;
-    found = co_await runner_.ask("live views of an earlier daemon", "find-views", std::move(again), kShort);
+    found = co_await runner_.ask("live views of an earlier daemon", "find-views", std::move(again), kLook);
   }
   if (!found) why_not = found.error().message();
   if (!found) log::survived(found.error());
@@ -311,7 +212,7 @@ asio::awaitable<std::vector<Views::Earlier>> Views::take_over(std::string why_no
   for (const json::object& one : objects_in(answer, "views")) {
     const auto view = std::make_shared<View>();
     view->number = get_count(one, "view");
-    auto descriptor = descriptors.extract(view->name());
+    auto descriptor = descriptors.extract(view->descriptor_name());
     if (!descriptor) continue;
     view->dataset = get_text(one, "dataset");
     view->folder = get_text(one, "folder");

@@ -12,32 +12,15 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/file.hpp"
 #include "base/json.hpp"
-#include "daemon/systemd.hpp"
+#include "daemon/live/view_server.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::live {
-
-namespace asio = boost::asio;
-
-// The service manager keeps descriptors through a restart of the daemon. Null: none does.
-struct KeptDescriptors {
-  Notifier* manager = nullptr;
-  std::shared_ptr<std::map<std::string, UniqueFd>> earlier{};  // by name: what this daemon was started with
-};
-
-struct ViewTimings {
-  Duration retry{100};  // after a process has ended; then doubled
-  Duration longest_retry{5000};
-  Duration without{30'000};  // without a process, until the connection ends
-  Duration lived{1000};      // a process that answered for a shorter time counts as none
-};
 
 // A copy that programs may have open, by a path of its view or since before it was shown.
 struct ViewedCopy {
@@ -81,8 +64,8 @@ class Views {
   asio::awaitable<void> end(std::uint64_t number);
   // Before the daemon ends: no other process than the one that answers keeps a connection.
   asio::awaitable<void> stop();
-  // Goes on with the views of an earlier daemon whose descriptors were kept, and removes the others. Call
-  // before the first begin(). `why_not`: why none can go on; else empty.
+  // Goes on with the views of an earlier daemon whose descriptors were kept, and removes the others, which a
+  // second call tries again. Call before the first begin(). `why_not`: why none can go on; else empty.
   struct Earlier {
     std::uint64_t number = 0;
     std::string dataset, copy;  // copy: where it is published; else empty
@@ -91,37 +74,10 @@ class Views {
   asio::awaitable<std::vector<Earlier>> take_over(std::string why_not = "");
 
  private:
-  struct View {
-    std::uint64_t number = 0;
-    std::string dataset{};
-    std::string owner{};     // of whose share it is: "user 7", "jobs of alice"
-    json::object request{};  // of its workers: a reload may change the cache's settings
-    UniqueFd device{};
-    std::string folder{};                                        // once it answers
-    std::uint64_t generation{};                                  // once it is published
-    std::string trouble{};                                       // the first one
-    unsigned failed_files = 0;                                   // 0: the trouble is that of all of it
-    workers::Cancellation cancellation{};                        // of its process
-    workers::Cancellation dropping{};                            // of the process that drops its pages
-    bool has_begun = false, is_ending = false, is_over = false;  // over: it has no process any more
-    bool can_resend = false, is_kept = false;                    // its descriptor is
-    bool is_dropping = false;                                    // that process is there
-    bool is_of_another_set = false;                              // its source has changed
-    bool has_failed() const { return !trouble.empty() && failed_files == 0; }
-    std::string name() const;  // of its descriptor
-  };
-  using ViewPtr = std::shared_ptr<View>;
-
   ViewPtr find(std::uint64_t number) const;
   Result<> check_room(const std::string& owner) const;
   void start(const ViewPtr& view);
   asio::awaitable<void> run(ViewPtr view);
-  asio::awaitable<void> serve(ViewPtr view);
-  void note(View& view, const json::object& progress);
-  asio::awaitable<void> drop_pages(ViewPtr view);
-  asio::awaitable<Result<>> ask(ViewPtr view, std::string verb, json::object more);
-  void fail(View& view, const std::string& why) const;
-  void cut(View& view) const;
 
   asio::any_io_executor executor_;
   workers::Runner& runner_;
@@ -129,7 +85,7 @@ class Views {
   std::function<json::object()> request_;
   std::function<void()> on_change_;
   KeptDescriptors kept_;
-  ViewTimings timings_;
+  ViewServer server_;
   std::map<std::uint64_t, ViewPtr> views_;  // by number
   std::uint64_t newest_ = 0;
 };

@@ -34,7 +34,10 @@ class CopyFile final : public FileWork {
     const Entry expected = entry_;
     if (auto opened = open_source(); !opened || is_left_out_) return opened;
     context_.counters->bytes_total += entry_.size - expected.size;  // wraps to the difference
-    if (known_ != nullptr && !is_same_source(expected, entry_)) discard();
+    if (known_ != nullptr && !is_same_source(expected, entry_)) {
+      discard();
+      if (auto begun = context_.journal->started_now(entry_); !begun) return begun;
+    }
     copy_.tree = context_.copy;
     copy_.path = entry_.path;
     if (auto opened = open_copy(); !opened) return opened;

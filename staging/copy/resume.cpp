@@ -80,11 +80,13 @@ class Resume {
     resumed_.begun.erase(index);
   }
 
-  // A copy is larger than the file until it is complete. One that was completed is not written again.
+  // A copy is larger than the file until it is complete. One that was completed is not written again, nor is
+  // one of a single piece: the file was larger before.
   void take_started(const Entry& entry) {
     const std::size_t index = same_source(entry);
     resumed_.begun.erase(index_of(entries_, entry.path));
-    if (index == entries_.size() || size_in_copy(entry.path).value_or(0) <= entry.size) return;
+    if (index == entries_.size() || piece_count(entry.size) < 2) return;
+    if (size_in_copy(entry.path).value_or(0) <= entry.size) return;
     resumed_.begun[index] = KnownPieces(piece_count(entry.size));
     entries_[index].good_at = entry.good_at;  // the age of its first pieces
   }

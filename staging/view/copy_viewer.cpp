@@ -85,6 +85,7 @@ bool CopyViewer::begin(const Entries& entries, bool has_source, const std::strin
       map = fail(written.error());
       ViewMap::remove(place_);  // it may be in memory, and nobody has seen it
     }
+  if (!map && map.error().kind == Errc::Refused) return false;  // an earlier attempt has published its copy
   if (!map) return has_none(map.error());
   const auto before = std::exchange(map_, std::move(*map));  // until its confirmations have ended
   // A device that is away may not answer for long: what peers send waits for the publication.

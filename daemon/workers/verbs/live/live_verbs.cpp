@@ -177,14 +177,14 @@ Result<json::object> end_view_verb(const json::object& request, const ProgressLi
   return json::object{};
 }
 
-// {"cache", "kept": [NUMBER…]} → {"views": [{"folder", "dataset", "view", "demand", "ended"?, "copy"?: where
-// it is published, "failed"?: why nothing more arrives in it}…]}: of an earlier daemon, those of `kept` that
-// another process can answer for. The others are removed, wherever they are mounted: nothing answers for
-// them. This daemon has none yet.
+// {"cache", "kept": [NUMBER…], "own": [NUMBER…]} → {"views": [{"folder", "dataset", "view", "demand",
+// "ended"?, "copy"?: where it is published, "failed"?: why nothing more arrives in it}…]}: of an earlier
+// daemon, those of `kept` that another process can answer for. The others are removed, wherever they are
+// mounted: nothing answers for them. `own` are this daemon's.
 Result<json::object> find_views_verb(const json::object& request, const ProgressLine& /*progress*/) {
   const auto here = place_of(request);
   if (!here) return here.take_error();
-  const auto kept = get_strings(request, "kept");
+  const auto kept = get_strings(request, "kept"), own = get_strings(request, "own");
   json::array views;
   std::map<std::filesystem::path, std::vector<std::filesystem::path>> files;  // by name of the view
   for (const std::filesystem::path& folder : {here->map.folder, here->map.maps()}) {
@@ -199,9 +199,11 @@ Result<json::object> find_views_verb(const json::object& request, const Progress
       return fail_errno(error.value(), "reading " + printable(folder.native()));
   }
   for (const auto& [name, paths] : files) {
+    const std::string number = std::to_string(number_in(name));
+    if (std::ranges::find(own, number) != own.end()) continue;
     const Place place = place_of_name(*get_object(request, "cache"), name);
     const auto map = staging::ViewMap::open(place.map);
-    const bool is_kept = std::ranges::find(kept, std::to_string(number_in(name))) != kept.end();
+    const bool is_kept = std::ranges::find(kept, number) != kept.end();
     if (is_kept && map && !place.note.empty()) {
       json::object view = place.note;
       if ((*map)->is_published()) view["copy"] = (*map)->data();

@@ -125,6 +125,26 @@ TEST_F(ResumeTest, ResumesInTheMiddleOfAFile) {
   }
 }
 
+// Its copy began again, and was killed then.
+TEST_F(ResumeTest, AFileThatShrankWhileItWasCopiedIsCopiedByTheNextAttempt) {
+  options_.threads = options_.depth = 1;
+  options_.chunk = 4 * kMiB;
+  write_text(source_ / "f", noise(24 * kMiB, 1));
+  bool is_small = false;
+  CopyHooks hooks;
+  hooks.before_read = [&](const std::string&, Bytes offset) {
+    if (is_small && offset == 0) stop_ = true;
+    if (offset < 12 * kMiB || std::exchange(is_small, true)) return;
+    write_text(source_ / "f", noise(900'000, 2));
+  };
+  EXPECT_KIND(copy_with(hooks, source_, copy_, options_, {}, stop_), Errc::Cancelled);
+  stop_ = false;
+  ASSERT_TRUE(is_small);
+  EXPECT_GT(std::filesystem::file_size(folder_ / ".copy.spark-partial/data/f"), 900'000U);
+  ASSERT_OK(copy_now());
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
 // An overlay like in containers: one call may not flush all of it.
 class Overlay {
  public:
