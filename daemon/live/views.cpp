@@ -18,7 +18,7 @@ constexpr std::size_t kMostOfUser = 64;
 constexpr std::size_t kForRoot = 16;  // of those, in any case
 const std::string kRoot = "user 0";
 constexpr Duration kLook{10'000};  // a look for what an earlier daemon has left
-constexpr int kTries = 3;           // to find what an earlier daemon has left
+constexpr int kTries = 3;          // to find what an earlier daemon has left
 
 // Since 1970: a daemon's numbers are higher than those of an earlier one, however soon it follows.
 std::uint64_t milliseconds_of(const Clock& clock) {
