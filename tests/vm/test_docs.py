@@ -180,7 +180,8 @@ def desk(house):
             f"{' '.join(f'/usr/local/bin/{name}' for name in STUBS)}")
     for name in sets:
         house.product.run(f"evict {name}")
-        assert house.product.dataset(name)["state"] == "absent", f"{name} is still leased"
+        row = house.product.dataset(name)
+        assert row["state"] == "absent", f"{name} is still leased: {row['leases']}"
     house.product.configure(house.config())
     house.wait_ready()
 
