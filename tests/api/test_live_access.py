@@ -271,9 +271,13 @@ def test_names_kinds_and_rights_are_those_of_the_source(daemon, shards, source, 
 def test_a_byte_is_in_the_page_cache_once(daemon, shards, job):
     path = Path(begin(daemon, job, max_rate=SLOW)["path"])
     assert daemon.ask("POST", "/v1/stagings", {"datasets": ["imagenet"], "max_rate": 8 * MIB})[0] == 202
-    assert sha256(path / "train/a")
-    [copy] = (daemon.folder / "cache/.partial").rglob("train/a")
-    assert 24 * MIB <= cached(path / "train/a") + cached(copy) < 25 * MIB  # with passthrough they are the copy's
+    for _ in range(5):  # the kernel may take pages back at any time
+        assert sha256(path / "train/a")
+        [copy] = (daemon.folder / "cache/.partial").rglob("train/a")
+        both = cached(path / "train/a") + cached(copy)  # with passthrough they are the copy's
+        if both >= 12 * MIB:
+            break
+    assert 12 * MIB <= both < 25 * MIB
 
 
 def cached(path):
