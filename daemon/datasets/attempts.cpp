@@ -112,7 +112,8 @@ void Attempts::renew_slot(Task& task) {
 // looks healthy gets a limited number of attempts.
 asio::awaitable<Outcome> Attempts::stage_to_the_end(TaskPtr task) {
   Retries retries{0, context_.timings.retry};
-  if (!may_begin_) task->progress["reason"] = "the leases and live views of before are looked for";
+  if (!may_begin_)
+    task->progress["reason"] = "the daemon looks for the leases and live views of the one before it";
   while (!may_begin_ && !task->is_cancelled) co_await task->changed.wait();
   task->progress.erase("reason");
   co_await wait_while_settling(context_, task);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kStart = "/fleet/v1/";
 
-// The path of each kind. A word in capitals stands for a field of the request.
+// The path of each kind, with fields of the request in capitals.
 struct Form {
   PeerRequest::Kind kind;
   std::string_view path;
@@ -35,7 +35,7 @@ bool read_query(std::string_view query, PeerRequest& request) {
   return request.from != 0;
 }
 
-// False: it is not what `word` of a form stands for.
+// Reads the field that `word` of a form names. False: the part is not a value of that field.
 bool read_part(std::string_view word, const std::string& part, PeerRequest& request) {
   if (word == "ID" || word == "HASH") {
     request.set = part;

@@ -83,7 +83,7 @@ bool CopyViewer::begin(const Entries& entries, bool has_source, const std::strin
   if (map && !std::filesystem::exists(place_.entries(), unknown))
     if (const auto written = write_entries(place_.entries(), header, entries); !written) {
       map = fail(written.error());
-      ViewMap::remove(place_);  // it may be in memory, and nobody has seen it
+      ViewMap::remove(place_);  // it may take memory, and no process serves it
     }
   if (!map && map.error().kind == Errc::Refused) return false;  // an earlier attempt has published its copy
   if (!map) return has_none(map.error());

@@ -84,7 +84,7 @@ std::set<std::uint64_t> believed_in(const std::string& journal) {
   return pieces;
 }
 
-// The next attempt takes over the pieces that the journal names: zeros, once the file has been made anew.
+// The next attempt trusts the journal: it would take over zeros from the new, empty file.
 TEST_F(DamagedPeerTest, PiecesOfADiscardedFileAreTakenBackBeforeItIsWrittenAgain) {
   staging::CopyOptions options;
   options.threads = options.depth = 1;
