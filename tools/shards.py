@@ -18,7 +18,7 @@ from pathlib import Path
 
 # What tests call, beside the shell's usual programs.
 CALLED = ("fio", "gnuplot", "rsync", "mkfs.ext4", "mkfs.xfs", "strace", "setfacl", "setfattr", "ip", "unshare", "nsenter")
-CASES_PER_SHARD = 60
+CASES_PER_SHARD = 30
 EVENT = re.compile(r"\[\s*(RUN|OK|FAILED|SKIPPED)\s*\] ([\w./]+)(?:,| \(|$)")
 
 
@@ -114,12 +114,12 @@ def main(build, jobs, seconds):
     if not programs:
         sys.exit(f"shards: {build} has no unit tests")
     missing = [name for name in CALLED if not shutil.which(name)]
-    expected, work, cases = 0, [], []
+    numbers = {program: cases_of(program) for program in programs}
     for program in programs:
-        number = cases_of(program)
-        if number is None:
+        if numbers[program] is None:
             sys.exit(f"shards: {program} does not start")
-        expected += number
+    expected, work, cases = sum(numbers.values()), [], []
+    for program, number in sorted(numbers.items(), key=lambda one: -one[1]):  # the largest first, so that no long one is last
         shards = -(-number // CASES_PER_SHARD)
         work += [(program, shard, shards) for shard in range(shards)]
         print(f"shards: {program.name}: {number} cases in {shards} processes", flush=True)

@@ -61,8 +61,11 @@ class ScriptedWorker {
          // One that waits for its test ends after it: dozens of them took a core.
          << "sleep() { [ -e \"$0\" ] || exit 1; command sleep \"$1\"; }\n"
          << "if [ $2 = serve ]; then\n  echo $$ >> serve.pids\n  while read -r line; do\n"
-         << "    verb=$(echo \"$line\" | cut -d'\"' -f4)\n"
-         << "    echo \"$line\" | sed 's/.*,\"request\"://; s/}$//' | $0 worker $verb\n  done\n  exit\nfi\n"
+         << "    verb=${line#*'\"verb\":\"'}\n    verb=${verb%%'\"'*}\n"
+         << "    request=${line#*',\"request\":'}\n"
+         << "    printf '%s\\n' \"${request%'}'}\" | $0 worker $verb\n"
+         // What kills the program of a verb kills the worker that serves it: there is only one process.
+         << "    [ $? -lt 128 ] || kill -9 $$\n  done\n  exit\nfi\n"
          << "echo x >> $2.calls\nn=$(wc -l < $2.calls)\ncase $2 in\n";
     for (const auto& [verb, script] : verbs_) file << verb << ") " << script << " ;;\n";
     file << "*) echo '{\"error\": {\"kind\": \"failed\", \"what\": \"no script\", \"hint\": \"\"}}' "

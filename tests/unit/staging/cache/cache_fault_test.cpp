@@ -36,15 +36,16 @@ bool is_possible() {
   return disturbed(0, EIO, [] {}).problem.empty();
 }
 
-// Several tests for each error, so that they can run in parallel: each with every kParts-th call. A child of
-// a process with the address sanitizer takes much longer, so only a third of the calls fail there;
-// builds without it, as for packages, have them all.
+// Several tests for each error, so that they can run in parallel: each with every kParts-th call. (After a
+// failed call on the catalog's lock, a child waits for itself, 10 s several times.) A child of a process with
+// the address sanitizer takes much longer, so only a third of the calls fail there; builds without it, as for
+// packages, have them all.
 #ifdef __SANITIZE_ADDRESS__
 constexpr unsigned kEvery = 3;
 #else
 constexpr unsigned kEvery = 1;
 #endif
-constexpr unsigned kParts = 4;
+constexpr unsigned kParts = 15;
 
 class CacheFaults : public CacheTest, public testing::WithParamInterface<std::tuple<int, unsigned>> {
  protected:
