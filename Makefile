@@ -34,7 +34,7 @@ test:  ## the fast loop: debug build and unit tests, in shards, as most of them 
 	cmake --preset dev
 	cmake --build --preset dev
 	ctest --test-dir build/dev --output-on-failure --no-tests=error -R '^Configs'
-	$(PYTHON) tools/shards.py build/dev $$(($(JOBS) * 4))
+	$(PYTHON) tools/shards.py build/dev $$(($(JOBS) * 6))
 
 histories:  ## random histories in a simulated world: make histories AREA=volumes SEED=7 COUNT=1000; ARGS=--help tells more
 	cmake --preset release -DSPARK_TESTS=ON
