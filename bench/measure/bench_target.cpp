@@ -154,8 +154,8 @@ Result<BenchTarget> BenchTarget::inspect(const PathUnderTest& path, const System
 }
 
 void BenchTarget::read_facts(const SystemRoot& root) {
-  const auto mountinfo = read_file(root / "proc/self/mountinfo");
-  if (mountinfo) record.mount = find_mount(*mountinfo, record.folder, device);
+  const auto table = mounts::read_mount_table(root);
+  if (table) record.mount = find_mount(*table, record.folder, device);
   if (record.mount) record.storage = read_storage_facts(root, *record.mount, device);
 }
 

@@ -11,9 +11,9 @@
 #include <cerrno>
 
 #include "base/file.hpp"
+#include "base/procfs/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/mount_point.hpp"
-#include "daemon/mounts/table.hpp"
 
 namespace spark::mounts {
 namespace {

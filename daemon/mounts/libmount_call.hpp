@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "daemon/mounts/table.hpp"
+#include "base/procfs/mount_table.hpp"
 
 namespace spark::mounts {
 

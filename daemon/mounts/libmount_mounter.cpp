@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/file_system.hpp"
+#include "base/procfs/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/block_device.hpp"
 #include "daemon/mounts/filesystems/mmp_claim.hpp"
@@ -21,7 +22,6 @@
 #include "daemon/mounts/mount_errors.hpp"
 #include "daemon/mounts/mount_point.hpp"
 #include "daemon/mounts/shutdown.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
 
 namespace spark::mounts {

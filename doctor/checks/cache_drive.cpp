@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/procfs/mount_table.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/table.hpp"
 #include "doctor/checks/controller_of.hpp"
 #include "doctor/checks/host.hpp"
 #include "nvmetcp/device/smart.hpp"

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/child.hpp"
+#include "base/procfs/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/served_copies.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
