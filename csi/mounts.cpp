@@ -11,7 +11,7 @@
 
 #include "base/access/named_path.hpp"
 #include "base/file_system.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 
 namespace spark::csi {

@@ -8,7 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
 #include "nvmetcp/connect/gateway.hpp"
 #include "nvmetcp/device/device_owner.hpp"

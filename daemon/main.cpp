@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "base/access/locks.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/version.hpp"
 #include "daemon/api/server.hpp"
 #include "daemon/config/parse.hpp"

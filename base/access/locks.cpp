@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 
 namespace spark {

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "base/file.hpp"
-#include "base/procfs/process_stat.hpp"
+#include "base/kernel/process_stat.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {

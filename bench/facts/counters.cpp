@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/file.hpp"
-#include "base/procfs/process_stat.hpp"
+#include "base/kernel/process_stat.hpp"
 #include "base/text.hpp"
 #include "bench/record/statistics.hpp"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "bench/record/facts.hpp"
 
 namespace spark::bench {

@@ -13,7 +13,7 @@
 #include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/json.hpp"
-#include "base/procfs/process_stat.hpp"
+#include "base/kernel/process_stat.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {

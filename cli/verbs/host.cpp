@@ -2,7 +2,7 @@
 // use.
 #include <algorithm>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/say.hpp"

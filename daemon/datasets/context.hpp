@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/clock.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"

@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-#include "base/procfs/process_stat.hpp"
+#include "base/kernel/process_stat.hpp"
 #include "daemon/metrics/families.hpp"
 
 namespace spark::metrics {

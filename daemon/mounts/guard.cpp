@@ -11,7 +11,7 @@
 #include <cerrno>
 
 #include "base/file.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/mount_point.hpp"
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/file_system.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/block_device.hpp"
 #include "daemon/mounts/filesystems/mmp_claim.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/block_device.hpp"
 #include "daemon/mounts/filesystems/mmp_claim.hpp"

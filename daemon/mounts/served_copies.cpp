@@ -11,7 +11,7 @@
 #include <chrono>
 
 #include "base/access/locks.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/hidden_mount.hpp"
 

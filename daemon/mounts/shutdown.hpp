@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/file.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
 
 namespace spark::mounts {

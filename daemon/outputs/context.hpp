@@ -11,7 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"

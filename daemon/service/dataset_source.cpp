@@ -1,6 +1,6 @@
 #include "daemon/service/dataset_source.hpp"
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/volumes/volume/readiness.hpp"
 

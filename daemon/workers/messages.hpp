@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/described.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "daemon/mounts/filesystems/mounted_state.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/guard.hpp"

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "doctor/checks/controller_of.hpp"
 #include "doctor/checks/host.hpp"

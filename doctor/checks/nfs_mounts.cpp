@@ -1,7 +1,7 @@
 // NFS mounts that one connection carries.
 #include <algorithm>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "doctor/checks/host.hpp"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 
 namespace spark::host {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "migration/survey/words.hpp"
 #include "nvmetcp/names.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 
 namespace spark::host {

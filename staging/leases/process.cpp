@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/procfs/process_stat.hpp"
+#include "base/kernel/process_stat.hpp"
 
 namespace spark::staging {
 namespace {

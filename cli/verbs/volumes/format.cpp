@@ -2,7 +2,7 @@
 // asks; needs no daemon, since the daemon never formats.
 #include <algorithm>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/format/namespace_formatter.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
 #include "daemon/mounts/guard.hpp"
 #include "daemon/mounts/mounter.hpp"

@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "base/access/named_path.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/workers/missing_source.hpp"

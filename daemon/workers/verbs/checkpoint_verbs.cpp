@@ -12,7 +12,7 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/file_system.hpp"
-#include "base/procfs/process_stat.hpp"
+#include "base/kernel/process_stat.hpp"
 #include "base/text.hpp"
 #include "daemon/workers/unmounted_folder.hpp"
 #include "daemon/workers/verbs/as_user.hpp"

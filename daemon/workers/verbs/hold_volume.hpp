@@ -8,7 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
 #include "staging/outputs/destination_folder.hpp"
 

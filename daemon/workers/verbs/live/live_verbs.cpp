@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/child.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/served_copies.hpp"
 #include "daemon/workers/verbs/verbs.hpp"

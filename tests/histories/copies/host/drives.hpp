@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/units.hpp"
 
 namespace spark::histories::copies {

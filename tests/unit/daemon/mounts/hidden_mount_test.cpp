@@ -14,7 +14,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
 #include "daemon/mounts/mount_point.hpp"
 #include "tests/support/loop_device.hpp"

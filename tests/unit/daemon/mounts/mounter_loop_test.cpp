@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "base/file.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "daemon/mounts/filesystems/mounted_state.hpp"
 #include "daemon/mounts/filesystems/published.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"

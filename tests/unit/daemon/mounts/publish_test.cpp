@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "base/file.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
 #include "tests/support/loop_device.hpp"

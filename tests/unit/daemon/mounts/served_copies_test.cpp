@@ -21,7 +21,7 @@
 #include <iterator>
 
 #include "base/file.hpp"
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/users.hpp"
 #include "tests/support/failing_call.hpp"

@@ -1,6 +1,6 @@
 // Parsed here and not by libmount: its reader also merges /run/mount/utab, takes a lock there, may resolve
 // /dev/root by accessing the devices, and has no limit. The daemon's only thread can't afford any of these.
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 
 #include <sys/sysmacros.h>
 

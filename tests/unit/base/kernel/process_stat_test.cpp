@@ -1,4 +1,4 @@
-#include "base/procfs/process_stat.hpp"
+#include "base/kernel/process_stat.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/types.h>

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "base/procfs/mount_table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace spark::mounts {

@@ -1,4 +1,4 @@
-#include "base/procfs/process_stat.hpp"
+#include "base/kernel/process_stat.hpp"
 
 namespace spark {
 
