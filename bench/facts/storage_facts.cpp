@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "base/file.hpp"
+#include "base/network/addresses.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -202,6 +203,13 @@ StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount,
   facts.origin.nic = nics.front();
   facts.nic = read_nics(root, nics);
   return facts;
+}
+
+// Not for a name, which might have to be waited for.
+std::string nic_towards(const std::string& address) {
+  if (!look_up(address, 0, AI_NUMERICHOST)) return {};
+  const auto own = address_towards(address);
+  return own ? interface_of(*own) : "";
 }
 
 std::string state_of(const SystemRoot& root, const StorageFacts& facts, const std::string& mount_options) {
