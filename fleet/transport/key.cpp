@@ -15,17 +15,14 @@ namespace spark::fleet {
 namespace {
 
 constexpr std::size_t kKeyBytes = 32;
-constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 }  // namespace
 
 Result<std::string> new_key() {
-  std::array<unsigned char, kKeyBytes> bytes{};
+  std::array<std::byte, kKeyBytes> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     return fail_errno(errno, "asking the kernel for random numbers");
-  std::string key;
-  for (const unsigned char byte : bytes) (key += kHexDigits[byte >> 4]) += kHexDigits[byte & 15];
-  return key;
+  return hex_of(bytes);
 }
 
 Result<std::string> parse_key(std::string_view text) {
