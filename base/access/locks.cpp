@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/file_system.hpp"
 #include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 
@@ -74,7 +75,7 @@ Result<> restrict_to(const std::filesystem::path& path, unsigned mode) {
   struct stat now {};
   if (!held || ::fstat(held.get(), &now) != 0) return fail_errno(errno, doing);
   if (S_ISLNK(now.st_mode)) return {};
-  const std::string name = "/proc/self/fd/" + std::to_string(held.get());
+  const std::filesystem::path name = held_path(held);
   if (::chmod(name.c_str(), now.st_mode & 07777U & ~beyond) != 0 || ::fstat(held.get(), &now) != 0)
     return fail_errno(errno, doing);
   if ((now.st_mode & beyond) == 0) return {};

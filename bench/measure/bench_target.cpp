@@ -86,7 +86,7 @@ Result<> try_direct(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   if (!file && errno == EINVAL) return fail(Errc::Unsupported, kNoDirect);
   if (!file) return fail_errno(errno, "opening " + printable(path));
-  const std::unique_ptr<void, void (*)(void*)> buffer(std::aligned_alloc(4096, 4096), std::free);
+  const PageBuffer buffer = make_page_buffer(4096);
   if (::pread(file.get(), buffer.get(), 4096, 0) >= 0) return {};
   if (errno == EINVAL) return fail(Errc::Unsupported, kNoDirect);
   return fail_errno(errno, "reading " + printable(path));

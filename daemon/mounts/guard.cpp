@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/mount_point.hpp"
@@ -83,7 +84,7 @@ Result<UniqueFd> open_folder(const fs::path& target, const std::vector<Mount>& t
 Result<std::vector<std::string>> names_in(const UniqueFd& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  fs::directory_iterator entry("/proc/self/fd/" + std::to_string(folder.get()), error);
+  fs::directory_iterator entry(held_path(folder), error);
   for (; !error && entry != fs::directory_iterator() && names.size() <= kMostFiles; entry.increment(error))
     names.push_back(entry->path().filename());
   if (error) return fail_errno(error.value(), "listing a mount point");

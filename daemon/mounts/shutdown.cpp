@@ -5,7 +5,6 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <cstdint>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "base/threads.hpp"
 #include "daemon/mounts/filesystems/block_device.hpp"
@@ -84,8 +84,7 @@ Result<> shut_down_filesystem(const std::filesystem::path& target, const std::st
 }
 
 bool shut_down_nfs(const SystemRoot& root, const Mount& mount) {
-  const std::string device =
-      std::to_string(major(mount.device_number)) + ":" + std::to_string(minor(mount.device_number));
+  const std::string device = device_text(mount.device_number);
   const UniqueFd fd(::open((root / "sys/fs/nfs" / device / "shutdown").c_str(), O_WRONLY | O_CLOEXEC));
   return fd && ::write(fd.get(), "1", 1) == 1;
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 
 namespace spark::fleet {
@@ -46,7 +47,7 @@ Result<std::string> read_key(const std::filesystem::path& file) {
   if ((info.st_mode & 077) != 0)
     return fail(Errc::Refused, "the fleet's key " + shown + " can be read by other users of this host",
                 "chmod 600 " + shown + ", and make a new one if another user may have read it");
-  const auto text = read_line_file("/proc/self/fd/" + std::to_string(opened.get()));
+  const auto text = read_line_file(held_path(opened));
   if (!text) return fail_with(text.error(), "reading the fleet's key");
   auto key = parse_key(*text);
   if (!key) return fail_with(key.error(), "the fleet's key " + shown);
