@@ -176,17 +176,15 @@ Result<Guard> guard_mount_point(const GuardRequest& request) {
 }
 
 Result<> remove_guards(const fs::path& records, const std::set<fs::path>& keep) {
-  std::error_code error;
   Result<> first_failure;
   const auto table = read_mount_table({});
   if (!table) return table.take_error();
-  for (fs::directory_iterator entry(records, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
+  for (const fs::path& record : list_folder(records)) {
     std::error_code no_link;
-    const fs::path target = fs::read_symlink(entry->path(), no_link);
+    const fs::path target = fs::read_symlink(record, no_link);
     if (no_link || keep.contains(target)) continue;
     auto removed = remove_guard(target, *table);
-    if (removed) fs::remove(entry->path(), no_link);
+    if (removed) fs::remove(record, no_link);
     if (!removed && first_failure) first_failure = std::move(removed);
   }
   return first_failure;
