@@ -25,7 +25,6 @@ constexpr unsigned long kShutDown = _IOR('X', 125, std::uint32_t);
 constexpr std::uint32_t kWithoutFlush = 2;
 
 constexpr int kMostCovers = 16;
-constexpr std::size_t kLongestTable = 64 << 20;
 
 // Refused if the path leads to another file system.
 Result<> shut_down_at(const std::filesystem::path& target, dev_t device, const std::string& doing) {
@@ -42,13 +41,12 @@ Result<> shut_down_at(const std::filesystem::path& target, dev_t device, const s
 // The mount that keeps the path from leading to the device's; empty means that none does.
 Result<std::filesystem::path> cover_of(const std::filesystem::path& target, dev_t device,
                                        const std::string& doing) {
-  const auto text = read_file("/proc/thread-self/mountinfo", kLongestTable);
-  if (!text) return fail_with(text.error(), doing);
-  const auto table = parse_mount_table(*text);
-  const auto stack = stack_at(table, target);
+  const auto table = read_mount_table({}, "thread-self");
+  if (!table) return fail_with(table.error(), doing);
+  const auto stack = stack_at(*table, target);
   const auto own = std::ranges::find(stack, device, &Mount::device_number);
   if (own == stack.end()) return fail(Errc::Refused, doing + ": the device is not mounted there");
-  if (const Mount* over = covering(table, **own)) return over->target;
+  if (const Mount* over = covering(*table, **own)) return over->target;
   return own == stack.begin() ? std::filesystem::path() : target;
 }
 
