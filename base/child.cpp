@@ -89,7 +89,7 @@ Result<Child> spawn(const std::vector<std::string>& argv, const ChildOptions& op
   }
   Child child;
   child.pid = pid;
-  child.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  child.pidfd = pidfd_of(pid);
   if (!child.pidfd) {
     const int pidfd_error = errno;
     ::kill(pid, SIGKILL);
@@ -139,7 +139,8 @@ bool pump(Child& child, std::string_view input, ChildOutput& output,
   return ::poll(&ended, 1, static_cast<int>(std::max<std::int64_t>(0, left.count()))) == 1;
 }
 
-// A child that can't die (D state) is left behind after a second; init gets it when we end.
+}  // namespace
+
 void kill_and_reap(const Child& child) {
   ::kill(child.pid, SIGKILL);
   pollfd ended{child.pidfd.get(), POLLIN, 0};
@@ -147,7 +148,9 @@ void kill_and_reap(const Child& child) {
   ::waitpid(child.pid, nullptr, WNOHANG);
 }
 
-}  // namespace
+UniqueFd pidfd_of(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
 
 Result<ChildOutput> run_child(const std::vector<std::string>& argv, std::chrono::milliseconds deadline,
                               const std::string& input) {
@@ -166,24 +169,6 @@ Result<ChildOutput> run_child(const std::vector<std::string>& argv, std::chrono:
   ::waitpid(child->pid, &status, 0);
   output.exit_status = exit_status_of(status);
   return output;
-}
-
-void answer_and_exit(int fd, const Result<json::value>& answer) {
-  json::object wire;
-  if (answer) {
-    wire["result"] = *answer;
-  } else {
-    wire["error"] = to_json(answer.error());
-  }
-  (void)write_all(fd, json::serialize(wire));
-  ::_exit(0);
-}
-
-Result<json::value> answer_in(const std::string& text, const std::string& if_none) {
-  auto wire = parse_json_object(text);
-  if (!wire) return fail(Errc::Failed, if_none);
-  if (const json::object* error = get_object(*wire, "error")) return fail(error_from_json(*error));
-  return (*wire)["result"];
 }
 
 int exit_status_of(int wait_status) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "base/json.hpp"
 #include "base/result.hpp"
 
 namespace spark {
@@ -46,10 +45,11 @@ Result<ChildOutput> run_child(const std::vector<std::string>& argv, std::chrono:
 // Appends bytes from a pipe, waiting for the first one. At end of file it closes the descriptor: false.
 bool drain(UniqueFd& pipe, std::string& into);
 
-// Ends this process, a fork without a program of its own: its parent's buffers and handlers are not its own.
-[[noreturn]] void answer_and_exit(int fd, const Result<json::value>& answer);
-// What such a process wrote to that descriptor; Failed, with this sentence, if it ended before.
-Result<json::value> answer_in(const std::string& text, const std::string& if_none);
+// A child that can't die (D state) is left behind after a second; init gets it when this process ends.
+void kill_and_reap(const Child& child);
+
+// None on failure, with the reason in errno.
+UniqueFd pidfd_of(pid_t pid);
 
 // The exit status of a reaped waitid/waitpid status.
 int exit_status_of(int wait_status);

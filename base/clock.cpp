@@ -20,6 +20,10 @@ std::chrono::nanoseconds fraction_of(std::string_view digits) {
 
 }  // namespace
 
+std::int64_t seconds_since_1970(WallTime time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
 std::string rfc3339(WallTime time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
   std::tm utc{};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,7 @@ class SystemClock final : public Clock {
   SteadyTime steady() const override { return std::chrono::steady_clock::now(); }
 };
 
+std::int64_t seconds_since_1970(WallTime time);
 // RFC 3339 UTC, whole seconds: "2026-11-20T16:21:26Z". The form of nearly every time in the JSON.
 std::string rfc3339(WallTime time);
 // With milliseconds: "2026-11-20T16:21:26.042Z", for times of different hosts that are compared.

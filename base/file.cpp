@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/file_system.hpp"
@@ -102,6 +103,12 @@ std::string kernel_release() {
   utsname names{};
   ::uname(&names);
   return names.release;
+}
+
+PageBuffer make_page_buffer(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t pages = std::max<std::size_t>(1, (bytes + kPage - 1) / kPage);
+  return {std::aligned_alloc(kPage, pages * kPage), &std::free};
 }
 
 Result<> write_file_atomically(const std::filesystem::path& path, std::string_view content, unsigned mode) {

@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -43,6 +45,10 @@ struct SystemRoot {
   std::filesystem::path path = "/";
   std::filesystem::path operator/(std::string_view below) const { return path / below; }
 };
+
+// Whole pages at a page's start, at least `bytes`: for direct I/O, and for devices. Null: there is no memory.
+using PageBuffer = std::unique_ptr<void, decltype(&std::free)>;
+PageBuffer make_page_buffer(std::size_t bytes);
 
 // The whole file, at most `limit` bytes; longer is an error.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t limit = 16 << 20);

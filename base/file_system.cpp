@@ -1,6 +1,7 @@
 #include "base/file_system.hpp"
 
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 
 #include <cerrno>
 #include <chrono>
@@ -29,6 +30,10 @@ bool is_device_claimed(const std::filesystem::path& device) {
 
 bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+std::string device_text(dev_t device) {
+  return std::to_string(::major(device)) + ":" + std::to_string(::minor(device));
 }
 
 std::filesystem::path held_path(const UniqueFd& folder) {

@@ -22,6 +22,9 @@ bool is_device_claimed(const std::filesystem::path& device);
 // Of the same file or folder, under whatever name.
 bool is_same_file(const struct stat& a, const struct stat& b);
 
+// "259:3", as in /sys/dev/block.
+std::string device_text(dev_t device);
+
 inline constexpr std::string_view kHeldPrefix = "/proc/self/fd/";
 
 // "/proc/self/fd/7", for as long as the folder is open.

@@ -120,14 +120,28 @@ std::string join_first(std::span<const std::string> parts, std::size_t most, std
   return join(named, separator) + (more == 0 ? "" : " and " + std::to_string(more) + " more");
 }
 
+std::string hex_of(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) {
+    const auto value = std::to_integer<unsigned>(byte);
+    (text += kHexDigits[value >> 4]) += kHexDigits[value & 15];
+  }
+  return text;
+}
+
+std::string format_uuid(std::span<const std::byte> bytes) {
+  std::string text = hex_of(bytes);
+  for (const std::size_t dash : {8, 13, 18, 23}) text.insert(dash, 1, '-');
+  return text;
+}
+
 std::string printable(std::string_view name) {
-  constexpr char kHex[] = "0123456789abcdef";
   std::string safe;
   while (!name.empty()) {
     const auto first = static_cast<std::uint8_t>(name[0]);
     const std::size_t length = first < 0x20 || first == 0x7F ? 0 : utf8_length(name);
     if (length == 0) {
-      safe += {'\\', 'x', kHex[first >> 4], kHex[first & 15]};
+      safe += "\\x" + hex_of(std::as_bytes(std::span(name.data(), 1)));
       name.remove_prefix(1);
     } else {
       safe += name.substr(0, length);

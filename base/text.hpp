@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -37,6 +38,11 @@ std::optional<Number> leading_number(std::string_view text) {
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
+
+inline constexpr std::string_view kHexDigits = "0123456789abcdef";
+std::string hex_of(std::span<const std::byte> bytes);  // two digits for each
+// "2f7c1c0e-8d0b-4c39-9e0a-3f6c2b7d5a10", of its 16 bytes.
+std::string format_uuid(std::span<const std::byte> bytes);
 
 // With \ooo decoded, as the kernel's mount table and fstab write a space, a tab or a backslash.
 std::string decode_octal(std::string_view text);

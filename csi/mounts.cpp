@@ -11,8 +11,8 @@
 
 #include "base/access/named_path.hpp"
 #include "base/file_system.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/table.hpp"
 
 namespace spark::csi {
 namespace {

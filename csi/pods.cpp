@@ -3,7 +3,7 @@
 #include <openssl/sha.h>
 
 #include <array>
-#include <cstdio>
+#include <span>
 #include <system_error>
 #include <vector>
 
@@ -30,13 +30,7 @@ std::string id_of(const std::string& pod, const std::string& name) {
   const std::string text = pod + name;
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  std::string id = "csi-";
-  char byte[3];
-  for (const unsigned char one : digest) {
-    std::snprintf(byte, sizeof byte, "%02x", one);
-    id += byte;
-  }
-  return id;
+  return "csi-" + hex_of(std::as_bytes(std::span(digest)));
 }
 
 // The volume's ID; empty if it belongs to another driver or was deleted meanwhile. A record that can't be

@@ -8,8 +8,8 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
-#include "daemon/mounts/table.hpp"
 #include "nvmetcp/connect/gateway.hpp"
 #include "nvmetcp/device/device_owner.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"

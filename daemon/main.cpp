@@ -9,13 +9,13 @@
 #include <cstdio>
 
 #include "base/access/locks.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/version.hpp"
 #include "daemon/api/server.hpp"
 #include "daemon/config/parse.hpp"
 #include "daemon/host/worker_host.hpp"
 #include "daemon/log.hpp"
 #include "daemon/mounts/served_copies.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/service/release.hpp"
 #include "daemon/service/service.hpp"
 #include "daemon/sim/confinement.hpp"

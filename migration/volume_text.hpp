@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/mounts/table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "migration/survey/fabric_devices.hpp"
 #include "migration/survey/fstab.hpp"
 #include "migration/target_drafts.hpp"

@@ -1,7 +1,6 @@
 #include "nvmetcp/resolve.hpp"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -11,9 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include "base/file.hpp"
+#include "base/network/addresses.hpp"
 #include "base/text.hpp"
 
 namespace spark::nvmetcp {
@@ -21,19 +20,6 @@ namespace {
 
 constexpr const char* kCheckNetwork = "check the address, the cable and the route: `ip route get ADDRESS`";
 constexpr std::size_t kMostAddresses = 4;
-
-using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-
-// Sets `code` to getaddrinfo's.
-AddressList look_up(const Portal& portal, int flags, int& code) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  code = ::getaddrinfo(portal.address.c_str(), std::to_string(portal.port).c_str(), &hints, &list);
-  return {code == 0 ? list : nullptr, &::freeaddrinfo};
-}
 
 std::string numeric_text(const addrinfo& address) {
   std::array<char, NI_MAXHOST> text{};
@@ -83,16 +69,14 @@ int finish_connect(int fd, std::chrono::milliseconds deadline) {
 }  // namespace
 
 Result<std::vector<Portal>> resolve(const Portal& portal) {
-  int code = 0;
-  AddressList list = look_up(portal, AI_NUMERICHOST, code);
-  if (!list) list = look_up(portal, AI_ADDRCONFIG, code);
+  auto list = look_up(portal.address, portal.port, AI_NUMERICHOST);
+  if (!list) list = look_up(portal.address, portal.port, AI_ADDRCONFIG);
   if (!list) {
-    const char* why = code == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(code);
-    return fail(Errc::Unavailable, "looking up " + printable(portal.address) + ": " + why,
-                "check the name and this host's name service, or give the IP address");
+    list.error().hint = "check the name and this host's name service, or give the IP address";
+    return list.take_error();
   }
   std::vector<Portal> numeric;
-  for (const addrinfo* one = list.get(); one != nullptr && numeric.size() < kMostAddresses;
+  for (const addrinfo* one = list->get(); one != nullptr && numeric.size() < kMostAddresses;
        one = one->ai_next) {
     Portal found{numeric_text(*one), portal.port};
     const bool known = std::find(numeric.begin(), numeric.end(), found) != numeric.end();
@@ -140,11 +124,11 @@ namespace {
 
 Result<UniqueFd> connect_to(const Portal& numeric, const std::string& interface,
                             std::chrono::milliseconds deadline) {
-  int code = 0;
-  const AddressList list = look_up(numeric, AI_NUMERICHOST, code);
+  const auto list = look_up(numeric.address, numeric.port, AI_NUMERICHOST);
   if (!list) return fail(Errc::Invalid, to_string(numeric) + " is no numeric address");
-  auto socket = open_socket(list->ai_family, interface);
-  if (!socket || ::connect(socket->get(), list->ai_addr, list->ai_addrlen) == 0) return socket;
+  const addrinfo& to = **list;
+  auto socket = open_socket(to.ai_family, interface);
+  if (!socket || ::connect(socket->get(), to.ai_addr, to.ai_addrlen) == 0) return socket;
   const int number = errno == EINPROGRESS ? finish_connect(socket->get(), deadline) : errno;
   if (number == 0) return socket;
   return fail(explain_unreachable(number, to_string(numeric), interface));

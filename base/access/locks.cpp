@@ -6,11 +6,14 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <thread>
 #include <vector>
 
+#include "base/file_system.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 
 namespace spark {
@@ -18,18 +21,12 @@ namespace {
 
 constexpr std::chrono::milliseconds kPoll{20};
 
-// "36 25 0:31 / /cache rw …": the mount with that number, and the device of its file system. None if it is
-// not listed.
+// Of the mount's file system. None if it is not listed.
 std::optional<dev_t> device_of_mount(const SystemRoot& root, std::uint64_t mount) {
-  const auto table = read_file(root / "proc/self/mountinfo");
+  const auto table = mounts::read_mount_table(root);
   if (!table) return std::nullopt;
-  const std::string start = std::to_string(mount) + " ";
-  for (const std::string& line : split(*table, '\n')) {
-    unsigned major = 0, minor = 0;
-    if (line.starts_with(start) && std::sscanf(line.c_str(), "%*u %*u %u:%u", &major, &minor) == 2)
-      return ::makedev(major, minor);
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(*table, static_cast<int>(mount), &mounts::Mount::id);
+  return found == table->end() ? std::nullopt : std::optional(found->device_number);
 }
 
 std::string process_in_words(const SystemRoot& root, const std::string& pid) {
@@ -78,7 +75,7 @@ Result<> restrict_to(const std::filesystem::path& path, unsigned mode) {
   struct stat now {};
   if (!held || ::fstat(held.get(), &now) != 0) return fail_errno(errno, doing);
   if (S_ISLNK(now.st_mode)) return {};
-  const std::string name = "/proc/self/fd/" + std::to_string(held.get());
+  const std::filesystem::path name = held_path(held);
   if (::chmod(name.c_str(), now.st_mode & 07777U & ~beyond) != 0 || ::fstat(held.get(), &now) != 0)
     return fail_errno(errno, doing);
   if ((now.st_mode & beyond) == 0) return {};

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "base/kernel/process_stat.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -40,9 +41,9 @@ std::multimap<pid_t, Child> all_processes(const SystemRoot& root) {
   for (const std::string& name : names_in_folder(root / "proc")) {
     const auto pid = parse_number<pid_t>(name);
     if (!pid) continue;
-    const auto stat = read_file(root / ("proc/" + name + "/stat"));
-    const auto parent = stat ? parse_parent(*stat) : std::nullopt;
-    if (parent) children.emplace(*parent, Child{*pid, parse_name(*stat)});
+    const auto stat = read_process_stat(root, name);
+    const auto parent = stat ? stat->field<pid_t>(4) : std::nullopt;
+    if (parent) children.emplace(*parent, Child{*pid, stat->name});
   }
   return children;
 }
@@ -124,19 +125,6 @@ std::optional<IoCounters> parse_process_io(std::string_view text) {
   const auto from_storage = field(text, "read_bytes:");
   if (!called || !from_storage) return std::nullopt;
   return IoCounters{*called, *from_storage};
-}
-
-std::string parse_name(std::string_view stat) {
-  const std::size_t begin = stat.find('('), end = stat.rfind(')');
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return {};
-  return std::string(stat.substr(begin + 1, end - begin - 1));
-}
-
-std::optional<pid_t> parse_parent(std::string_view stat) {
-  const std::size_t end = stat.rfind(')');
-  if (end == std::string_view::npos) return std::nullopt;
-  const std::vector<std::string> fields = split(trim(stat.substr(end + 1)), ' ');
-  return fields.size() < 2 ? std::nullopt : parse_number<pid_t>(fields[1]);
 }
 
 std::map<pid_t, ProcessReads> read_processes_below(const SystemRoot& root, pid_t first) {

@@ -49,12 +49,6 @@ struct IoCounters {
 };
 std::optional<IoCounters> parse_process_io(std::string_view text);
 
-// The program's name from /proc/PID/stat; empty if the text contains none.
-std::string parse_name(std::string_view stat);
-
-// The parent's PID from /proc/PID/stat. The name in its second field may contain blanks and parentheses.
-std::optional<pid_t> parse_parent(std::string_view stat);
-
 // All descendants of `first`, without `first` itself. Processes that end during the scan are left out.
 std::map<pid_t, ProcessReads> read_processes_below(const SystemRoot& root, pid_t first);
 

@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "base/file.hpp"
+#include "base/kernel/process_stat.hpp"
 #include "base/text.hpp"
 #include "bench/record/statistics.hpp"
 
 namespace spark::bench {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr unsigned long kKernelThread = 0x00200000;  // PF_KTHREAD in the flags of /proc/PID/stat
 constexpr Bytes kSector = 512;
@@ -31,24 +29,17 @@ double ticks_a_second() {
 }
 
 // utime and stime of a kernel thread; 0 for a user process.
-std::uint64_t kernel_thread_ticks(const std::string& stat) {
-  const std::size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  // After the name: state, ppid, pgrp, session, tty, tpgid, flags, four fault counts, utime, stime.
-  const std::vector<std::string> fields = split(trim(std::string_view(stat).substr(name_end + 1)), ' ');
-  if (fields.size() < 13) return 0;
-  const auto flags = numbers_of(fields[6]);
-  const auto times = numbers_of(fields[11] + " " + fields[12]);
-  const bool is_ours = flags.size() == 1 && (flags[0] & kKernelThread) != 0 && times.size() == 2;
-  return is_ours ? times[0] + times[1] : 0;
+std::uint64_t kernel_thread_ticks(const ProcessStat& stat) {
+  const auto flags = stat.field<std::uint64_t>(9), user = stat.field<std::uint64_t>(14),
+             kernel = stat.field<std::uint64_t>(15);
+  return user && kernel && (flags.value_or(0) & kKernelThread) != 0 ? *user + *kernel : 0;
 }
 
 double kernel_thread_seconds(const SystemRoot& root) {
   std::uint64_t ticks = 0;
-  for (const fs::path& entry : list_folder(root / "proc")) {
-    const std::string name = entry.filename().string();
+  for (const std::string& name : names_in_folder(root / "proc")) {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const auto stat = read_file(entry / "stat");
+    const auto stat = read_process_stat(root, name);
     if (stat) ticks += kernel_thread_ticks(*stat);
   }
   return static_cast<double>(ticks) / ticks_a_second();

@@ -1,7 +1,5 @@
 #include "bench/facts/storage_facts.hpp"
 
-#include <sys/sysmacros.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -9,6 +7,8 @@
 #include <regex>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
+#include "base/network/addresses.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -129,9 +129,8 @@ class Reader {
 
 // The device's name in sysfs: by number, or from the mount's source if the file system has its own st_dev.
 std::string device_name(const SystemRoot& root, const MountFacts& mount, std::uint64_t device) {
-  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
   std::error_code error;
-  const fs::path by_number = fs::canonical(root / ("sys/dev/block/" + number), error);
+  const fs::path by_number = fs::canonical(root / ("sys/dev/block/" + device_text(device)), error);
   if (!error) return by_number.filename().string();
   if (!mount.source.starts_with("/dev/")) return {};
   const fs::path source = fs::canonical(root / mount.source.substr(1), error);
@@ -172,8 +171,7 @@ void look_at_nfs(const SystemRoot& root, const MountFacts& mount, std::uint64_t 
     if (value.empty() && std::string_view(option) == "nconnect") value = "1";  // the kernel omits this value
     if (!value.empty()) facts.settings.emplace_back(option, value);
   }
-  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
-  const auto read_ahead = read_line_file(root / ("sys/class/bdi/" + number + "/read_ahead_kb"));
+  const auto read_ahead = read_line_file(root / ("sys/class/bdi/" + device_text(device) + "/read_ahead_kb"));
   if (read_ahead && !read_ahead->empty()) facts.settings.emplace_back("read-ahead KiB", *read_ahead);
 }
 
@@ -202,6 +200,13 @@ StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount,
   facts.origin.nic = nics.front();
   facts.nic = read_nics(root, nics);
   return facts;
+}
+
+// Not for a name, which might have to be waited for.
+std::string nic_towards(const std::string& address) {
+  if (!look_up(address, 0, AI_NUMERICHOST)) return {};
+  const auto own = address_towards(address);
+  return own ? interface_of(*own) : "";
 }
 
 std::string state_of(const SystemRoot& root, const StorageFacts& facts, const std::string& mount_options) {

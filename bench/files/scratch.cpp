@@ -13,6 +13,7 @@
 #include "base/file.hpp"
 #include "base/file_system.hpp"
 #include "base/json.hpp"
+#include "base/kernel/process_stat.hpp"
 #include "base/text.hpp"
 
 namespace spark::bench {
@@ -23,14 +24,10 @@ namespace fs = std::filesystem;
 // A run writes the marker milliseconds after mkdir(). A folder still unmarked after this time is a leftover.
 constexpr std::int64_t kUnmarkedSeconds = 600;
 
-// Field 22 of /proc/PID/stat; 0 if there is no such process.
+// 0 if there is no such process.
 std::uint64_t start_ticks_of(pid_t pid) {
-  const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
-  if (!text) return 0;
-  const std::size_t name_end = text->rfind(')');
-  if (name_end == std::string::npos) return 0;
-  const std::vector<std::string> fields = split(std::string_view(*text).substr(name_end + 1), ' ');
-  return fields.size() > 20 ? parse_number<std::uint64_t>(fields[20]).value_or(0) : 0;
+  const auto stat = read_process_stat(SystemRoot{}, std::to_string(pid));
+  return stat ? stat->field<std::uint64_t>(22).value_or(0) : 0;
 }
 
 std::string pid_namespace() {

@@ -1,10 +1,7 @@
 #include "bench/fio/process.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -94,41 +91,9 @@ Result<FioEnd> run_fio(const FioRun& run) {
   return end;
 }
 
-Result<json::value> run_apart(const ApartOptions& options, const std::function<Result<json::value>()>& work) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(errno, options.doing + ": making a pipe");
-  UniqueFd read_end(ends[0]), write_end(ends[1]);
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return fail_errno(errno, options.doing + ": starting a helper process");
-  if (pid == 0) {
-    ::setpgid(0, 0);  // a ^C at the terminal reaches only the parent
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);
-    answer_and_exit(write_end.get(), work());
-  }
-  write_end.reset();
-  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  std::string answer;
-  const SteadyPoint last_moment = std::chrono::steady_clock::now() + options.deadline;
-  bool stopped = false;
-  bool late = false;
-  while (read_end) {
-    stopped = is_set(options.stop);
-    late = std::chrono::steady_clock::now() >= last_moment;
-    if (stopped || late) break;
-    pollfd polled{read_end.get(), POLLIN, 0};
-    if (::poll(&polled, 1, next_look(last_moment)) > 0) drain(read_end, answer);
-    if (options.on_wait) options.on_wait();
-  }
-  if (stopped || late) ::kill(pid, SIGKILL);
-  (void)reap(pid, pidfd.get(), kKillGrace);
-  if (stopped) return fail(Errc::Cancelled, options.doing + ": interrupted");
-  if (late) {
-    return fail(Errc::TimedOut, options.doing + ": no answer within " + format_duration(options.deadline),
-                "check the mount, its network and its target, then run the benchmark again");
-  }
-  return answer_in(answer, options.doing + ": the helper process died");
+ApartOptions on_path(std::string doing, Duration deadline, const StopFlag* stop) {
+  return {std::move(doing), deadline, stop,
+          "check the mount, its network and its target, then run the benchmark again"};
 }
 
 }  // namespace spark::bench

@@ -86,7 +86,7 @@ Result<> try_direct(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   if (!file && errno == EINVAL) return fail(Errc::Unsupported, kNoDirect);
   if (!file) return fail_errno(errno, "opening " + printable(path));
-  const std::unique_ptr<void, void (*)(void*)> buffer(std::aligned_alloc(4096, 4096), std::free);
+  const PageBuffer buffer = make_page_buffer(4096);
   if (::pread(file.get(), buffer.get(), 4096, 0) >= 0) return {};
   if (errno == EINVAL) return fail(Errc::Unsupported, kNoDirect);
   return fail_errno(errno, "reading " + printable(path));
@@ -136,7 +136,7 @@ BenchTarget::BenchTarget(const PathUnderTest& path) {
 Result<BenchTarget> BenchTarget::inspect(const PathUnderTest& path, const SystemRoot& root,
                                          const StopFlag& stop) {
   BenchTarget target(path);
-  const ApartOptions options{"looking at " + printable(path.path), kAnswerTime, &stop};
+  const auto options = on_path("looking at " + printable(path.path), kAnswerTime, &stop);
   auto look = run_apart(options, [&] { return look_at(path.path); });
   if (!look && is_for_the_user(look.error().kind)) return look.take_error();
   if (!look) {
@@ -154,13 +154,13 @@ Result<BenchTarget> BenchTarget::inspect(const PathUnderTest& path, const System
 }
 
 void BenchTarget::read_facts(const SystemRoot& root) {
-  const auto mountinfo = read_file(root / "proc/self/mountinfo");
-  if (mountinfo) record.mount = find_mount(*mountinfo, record.folder, device);
+  const auto table = mounts::read_mount_table(root);
+  if (table) record.mount = find_mount(*table, record.folder, device);
   if (record.mount) record.storage = read_storage_facts(root, *record.mount, device);
 }
 
 void BenchTarget::open(const Owner& owner, const Layout& layout, const StopFlag& stop) {
-  const ApartOptions options{"preparing " + printable(record.folder), kAnswerTime, &stop};
+  const auto options = on_path("preparing " + printable(record.folder), kAnswerTime, &stop);
   const bool writable = is_writable();
   if (writable) {
     scratch_.folder = (record.folder == "/" ? "" : record.folder) + "/" + new_scratch_name();
@@ -200,7 +200,7 @@ void BenchTarget::make_small_files_in(const Layout& layout, const StopFlag& stop
   const double paced = layout.rate > 0 ? count * kLargestSmallFile / static_cast<double>(layout.rate) : 0;
   const Duration deadline =
       kAnswerTime + Duration(static_cast<std::int64_t>((count / kSlowestFiles + paced) * 1000));
-  const ApartOptions options{"making small files in " + printable(record.folder), deadline, &stop};
+  const auto options = on_path("making small files in " + printable(record.folder), deadline, &stop);
   const auto made = run_apart(options, [&] {
     const auto own = record.storage.kind == PathKind::Nas ? Delegations::GiveBack : Delegations::None;
     return make_small_files(folder, work.sizes, layout.rate, own);
@@ -228,7 +228,7 @@ void BenchTarget::look_at_heat(const SystemRoot& root) {
 Result<> BenchTarget::close() {
   const std::string folder = std::exchange(scratch_.folder, {});
   if (folder.empty()) return {};
-  const ApartOptions options{"removing the benchmark's folder " + printable(folder), kRemoveTime, nullptr};
+  const auto options = on_path("removing the benchmark's folder " + printable(folder), kRemoveTime, nullptr);
   return run_apart(options, [&] { return remove_scratch(folder); });
 }
 

@@ -223,7 +223,7 @@ class Meter {
 
   template <class Work>
   std::invoke_result_t<Work> apart(const std::string& doing, const SharedCounter* counter, const Work& work) {
-    ApartOptions options{doing, cell_deadline(bench_.options), &bench_.stop};
+    auto options = on_path(doing, cell_deadline(bench_.options), &bench_.stop);
     if (counter != nullptr) options.on_wait = Teller(tell_, *counter);
     return run_apart(options, work);
   }

@@ -42,7 +42,7 @@ void CounterSnapshot::fill(Cell& cell) const {
 
 // Rereads the mount table to detect a mount made over this one.
 std::string CounterSnapshot::state() const {
-  const auto table = read_file(root_ / "proc/self/mountinfo");
+  const auto table = mounts::read_mount_table(root_);
   const auto mount = table ? find_mount(*table, target_.record.folder, target_.device) : std::nullopt;
   return state_of(root_, target_.record.storage, mount ? mount->options : "not mounted");
 }

@@ -71,7 +71,7 @@ Result<SmallWork> sample_work(const std::string& folder, const BenchOptions& opt
   limits.at_most = kLargestSmallFile;
   limits.sample = seed;
   limits.folder_at_most = layout_size(options) / kLargeFiles;
-  const ApartOptions apart{"looking at the files of " + printable(folder), kSampleTime, &stop};
+  const auto apart = on_path("looking at the files of " + printable(folder), kSampleTime, &stop);
   auto found = run_apart(apart, [&]() -> Result<FoundFiles> { return find_files(folder, limits); });
   if (!found) return found.take_error();
   if (found->files.empty()) return fail(Errc::NotFound, printable(folder) + " holds no file of up to 1 MiB");

@@ -1,63 +1,14 @@
 #include "cli/client/bounded_call.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
-
-#include "base/child.hpp"
+#include "base/apart.hpp"
 
 namespace spark::cli {
-namespace {
-
-// The child's output until it closed its end; no value past the deadline.
-std::optional<std::string> read_until_closed(int fd, Duration deadline) {
-  const auto end = std::chrono::steady_clock::now() + deadline;
-  std::string text;
-  for (;;) {
-    const auto left = std::chrono::ceil<Duration>(end - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return std::nullopt;
-    pollfd readable{fd, POLLIN, 0};
-    if (::poll(&readable, 1, static_cast<int>(left.count())) <= 0) continue;
-    char buffer[4096];
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got == 0) return text;
-    if (got > 0) text.append(buffer, static_cast<std::size_t>(got));
-    if (got < 0 && errno != EINTR) return text;
-  }
-}
-
-}  // namespace
 
 Result<json::object> call_bounded(Duration deadline, const std::function<Result<json::object>()>& work) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(errno, "making a pipe");
-  const UniqueFd ours(ends[0]);
-  UniqueFd theirs(ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0) return fail_errno(errno, "starting a child process");
-  if (child == 0) {
-    // In a process group of its own: ^C ends the parent at once, while the work still removes its objects in
-    // the kernel, at most until the alarm.
-    ::setpgid(0, 0);
-    ::alarm(static_cast<unsigned>(std::chrono::ceil<std::chrono::seconds>(deadline).count()) + 1);
-    const auto result = work();
-    answer_and_exit(theirs.get(), result ? Result<json::value>(*result) : fail(result.error()));
-  }
-  theirs.reset();
-  const auto text = read_until_closed(ours.get(), deadline);
-  if (!text) {
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, WNOHANG);
-    return fail(Errc::TimedOut, "no answer within " + format_duration(deadline));
-  }
-  ::waitpid(child, nullptr, 0);
-  auto answer = answer_in(*text, "the child process ended without an answer");
-  if (!answer) return answer.take_error();
-  return answer->is_object() ? answer->get_object() : json::object();
+  ApartOptions options;
+  options.deadline = deadline;
+  options.outlives_parent = true;
+  return run_apart(options, work);
 }
 
 }  // namespace spark::cli

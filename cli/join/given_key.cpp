@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "fleet/transport/key.hpp"
 
@@ -35,7 +36,7 @@ Result<std::string> text_in(const std::string& file) {
   if ((info.st_mode & 077) != 0)
     return fail(Errc::Refused, shown + " can be read or written by other users of this host",
                 "if none of them has, `chmod 600 " + shown + "`; else bring the key here again");
-  return read_file("/proc/self/fd/" + std::to_string(opened.get()), kMost);
+  return read_file(held_path(opened), kMost);
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/network/addresses.hpp"
 #include "base/text.hpp"
 #include "daemon/config/section.hpp"
 #include "daemon/config/values.hpp"
 #include "fleet/transport/name_service.hpp"
-#include "fleet/transport/sockets.hpp"
 
 namespace spark::cli {
 namespace {
@@ -18,7 +18,7 @@ bool is_loopback(const std::string& address) {
 
 // In plain form, as those of the interfaces are.
 std::vector<std::string> addresses_of(const std::string& host) {
-  return fleet::resolve(host).value_or(std::vector<std::string>());
+  return addresses_behind(host).value_or(std::vector<std::string>());
 }
 
 // The one that leads to this host itself; empty: none does, as far as is known. A name may lead to 127.0.1.1,
@@ -26,8 +26,7 @@ std::vector<std::string> addresses_of(const std::string& host) {
 std::string own_address_among(const std::string& host) {
   const bool is_name = !fleet::is_address(host);
   for (const std::string& one : addresses_of(host))
-    if (!fleet::interface_of(one).empty() || fleet::is_any_address(one) || (is_name && is_loopback(one)))
-      return one;
+    if (!interface_of(one).empty() || is_any_address(one) || (is_name && is_loopback(one))) return one;
   return "";
 }
 
@@ -61,13 +60,13 @@ Result<FleetHere::Peer> parse_peer(const std::string& text, const std::vector<Fl
 Result<> check_listen(const std::string& address, const std::vector<FleetHere::Peer>& peers) {
   const std::string what = "listening on " + printable(address) + ": ";
   const std::string hint = "`ip -br address` lists them; give one on the network to the other hosts";
-  if (fleet::is_any_address(address))
+  if (is_any_address(address))
     return fail(Errc::Invalid, what + "the others need one IP address of this host", hint);
   const bool is_trial = !peers.empty() && std::ranges::all_of(peers, [](const FleetHere::Peer& peer) {
     return is_loopback(peer.address.address);
   });
   if (is_loopback(address) && !is_trial) return fail(Errc::Invalid, what + "only this host reaches it", hint);
-  if (!fleet::interface_of(address).empty()) return {};
+  if (!interface_of(address).empty()) return {};
   return fail(Errc::Invalid, what + "it is no IP address of this host", hint);
 }
 
@@ -88,7 +87,7 @@ Result<nvmetcp::Portal> address_to_listen(const JoinOptions& options, const conf
         "name another host, whose route tells: `spark-stage fleet join 10.0.0.2`, or give --listen ADDRESS");
   } else {
     const nvmetcp::Portal& first = peers.front().address;
-    const auto own = fleet::address_towards({first.address, first.port});
+    const auto own = address_towards(first.address);
     if (!own) return own.take_error();
     listen.address = *own;
   }
@@ -123,12 +122,12 @@ Result<FleetHere> wanted_fleet(const std::filesystem::path& file, const JoinOpti
 }
 
 nvmetcp::Portal reached_from(const FleetHere& fleet, const nvmetcp::Portal& peer) {
-  const auto own = fleet::address_towards({peer.address, peer.port});
+  const auto own = address_towards(peer.address);
   std::vector<nvmetcp::Portal> all = fleet.other_listens;
   all.insert(all.begin(), fleet.listen);
   for (const nvmetcp::Portal& one : all)
-    if (own && (one.address == *own || fleet::is_any_address(one.address))) return {*own, one.port};
-  return {fleet::is_any_address(fleet.listen.address) ? "ADDRESS" : fleet.listen.address, fleet.listen.port};
+    if (own && (one.address == *own || is_any_address(one.address))) return {*own, one.port};
+  return {is_any_address(fleet.listen.address) ? "ADDRESS" : fleet.listen.address, fleet.listen.port};
 }
 
 }  // namespace spark::cli

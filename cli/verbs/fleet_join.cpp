@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "base/network/addresses.hpp"
 #include "base/network/nics.hpp"
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
@@ -23,7 +24,6 @@
 #include "daemon/config/section.hpp"
 #include "daemon/config/values.hpp"
 #include "fleet/transport/key.hpp"
-#include "fleet/transport/sockets.hpp"
 
 namespace spark::cli {
 namespace {
@@ -123,7 +123,7 @@ std::string others_than(const FleetHere& fleet, const FleetHere::Peer& peer) {
 bool is_ring(const FleetHere& fleet) {
   std::set<std::string> own;
   for (const FleetHere::Peer& host : hosts_of(fleet))
-    own.insert(fleet::address_towards({host.address.address, host.address.port}).value_or(""));
+    own.insert(address_towards(host.address.address).value_or(""));
   return own.size() > 1;
 }
 
@@ -132,7 +132,7 @@ void tell_other(Context& context, const FleetHere& fleet, const FleetHere::Peer&
   const std::string& host = peer.address.address;
   const nvmetcp::Portal own = reached_from(fleet, peer.address);
   nvmetcp::Portal its = peer.address;
-  if (const auto addresses = fleet::resolve(host); addresses && !addresses->empty())
+  if (const auto addresses = addresses_behind(host); addresses && !addresses->empty())
     its.address = addresses->front();
   context.out << "  sudo cat " << printable(fleet.key_file.native()) << " | ssh " << host
               << " 'umask 077; cat > fleet.key'\n"
@@ -163,7 +163,7 @@ void tell_addresses(Context& context, const FleetHere& fleet) {
   const auto tell_one = [&](const nvmetcp::Portal& own) {
     if (std::ranges::find(told, own) != told.end()) return;
     told.push_back(own);
-    const std::string card = fleet::interface_of(own.address);
+    const std::string card = interface_of(own.address);
     const Nic* nic = find_nic(nics, card);
     say(context, "this host is reached at " + to_string(own) +
                      (card.empty() ? "" : ", " + card + (nic == nullptr ? "" : ", " + speed_of(*nic))));

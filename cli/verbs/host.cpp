@@ -2,13 +2,13 @@
 // use.
 #include <algorithm>
 
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/say.hpp"
 #include "cli/typed_answer.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "daemon/config/parse.hpp"
-#include "daemon/mounts/table.hpp"
 #include "nvmetcp/host_identity.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"
 

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
 #include "daemon/config/model.hpp"
 #include "daemon/datasets/leases/job_leases.hpp"
 #include "daemon/live/views.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::datasets {

@@ -233,8 +233,7 @@ std::optional<std::string> Upkeep::due_for_scrub() const {
   const auto& interval = context_.config().cache.scrub;
   const auto catalog = catalog_.known();
   if (!interval || !catalog) return std::nullopt;
-  const WallTime too_old = context_.clock.wall() - *interval;
-  std::int64_t oldest = std::chrono::duration_cast<std::chrono::seconds>(too_old.time_since_epoch()).count();
+  std::int64_t oldest = seconds_since_1970(context_.clock.wall() - *interval);
   std::optional<std::string> due;
   for (const json::object& row : objects_in(**catalog, "datasets")) {
     const std::string name = get_text(row, "name");

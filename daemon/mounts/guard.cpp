@@ -11,9 +11,10 @@
 #include <cerrno>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/mount_point.hpp"
-#include "daemon/mounts/table.hpp"
 
 namespace spark::mounts {
 namespace {
@@ -83,7 +84,7 @@ Result<UniqueFd> open_folder(const fs::path& target, const std::vector<Mount>& t
 Result<std::vector<std::string>> names_in(const UniqueFd& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  fs::directory_iterator entry("/proc/self/fd/" + std::to_string(folder.get()), error);
+  fs::directory_iterator entry(held_path(folder), error);
   for (; !error && entry != fs::directory_iterator() && names.size() <= kMostFiles; entry.increment(error))
     names.push_back(entry->path().filename());
   if (error) return fail_errno(error.value(), "listing a mount point");
@@ -175,17 +176,15 @@ Result<Guard> guard_mount_point(const GuardRequest& request) {
 }
 
 Result<> remove_guards(const fs::path& records, const std::set<fs::path>& keep) {
-  std::error_code error;
   Result<> first_failure;
   const auto table = read_mount_table({});
   if (!table) return table.take_error();
-  for (fs::directory_iterator entry(records, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
+  for (const fs::path& record : list_folder(records)) {
     std::error_code no_link;
-    const fs::path target = fs::read_symlink(entry->path(), no_link);
+    const fs::path target = fs::read_symlink(record, no_link);
     if (no_link || keep.contains(target)) continue;
     auto removed = remove_guard(target, *table);
-    if (removed) fs::remove(entry->path(), no_link);
+    if (removed) fs::remove(record, no_link);
     if (!removed && first_failure) first_failure = std::move(removed);
   }
   return first_failure;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "base/threads.hpp"
 #include "daemon/mounts/mount_point.hpp"
@@ -65,7 +66,7 @@ MountOutcome mount_onto(const UniqueFd& folder, const std::string& source, const
     outcome.error_number = errno;
     return outcome;
   }
-  const std::string name = "/proc/self/fd/" + std::to_string(tree.get());
+  const fs::path name = held_path(tree);
   std::error_code error;
   if (fs::read_symlink(name, error) == target) return outcome;
   ::umount2(name.c_str(), MNT_DETACH);

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "daemon/mounts/table.hpp"
+#include "base/kernel/mount_table.hpp"
 
 namespace spark::mounts {
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/file_system.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/block_device.hpp"
 #include "daemon/mounts/filesystems/mmp_claim.hpp"
@@ -21,7 +22,6 @@
 #include "daemon/mounts/mount_errors.hpp"
 #include "daemon/mounts/mount_point.hpp"
 #include "daemon/mounts/shutdown.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
 
 namespace spark::mounts {
@@ -169,9 +169,8 @@ Result<> mount_nfs(const MountRequest& request, const UniqueFd& folder) {
 
 // A mount keeps the number of a device that is gone.
 bool is_dead(const Mount& mount) {
-  const std::string number =
-      std::to_string(major(mount.device_number)) + ":" + std::to_string(minor(mount.device_number));
-  return mount.source.starts_with("/dev/") && ::access(("/sys/dev/block/" + number).c_str(), F_OK) != 0;
+  const std::string device = "/sys/dev/block/" + device_text(mount.device_number);
+  return mount.source.starts_with("/dev/") && ::access(device.c_str(), F_OK) != 0;
 }
 
 // Other mounts of this file system on this host: a bind mount, a second mount. They would remain after the

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/kernel_log.hpp"
+#include "base/kernel/log.hpp"
 #include "base/result.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/libmount_call.hpp"

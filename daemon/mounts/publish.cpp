@@ -8,13 +8,13 @@
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/block_device.hpp"
 #include "daemon/mounts/filesystems/mmp_claim.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/libmount_call.hpp"
 #include "daemon/mounts/mount_errors.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
 
 namespace spark::mounts {

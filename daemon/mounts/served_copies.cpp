@@ -11,9 +11,9 @@
 #include <chrono>
 
 #include "base/access/locks.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/hidden_mount.hpp"
-#include "daemon/mounts/table.hpp"
 
 namespace spark::mounts {
 namespace {

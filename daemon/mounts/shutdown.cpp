@@ -5,7 +5,6 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <cstdint>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "base/threads.hpp"
 #include "daemon/mounts/filesystems/block_device.hpp"
@@ -25,7 +25,6 @@ constexpr unsigned long kShutDown = _IOR('X', 125, std::uint32_t);
 constexpr std::uint32_t kWithoutFlush = 2;
 
 constexpr int kMostCovers = 16;
-constexpr std::size_t kLongestTable = 64 << 20;
 
 // Refused if the path leads to another file system.
 Result<> shut_down_at(const std::filesystem::path& target, dev_t device, const std::string& doing) {
@@ -42,13 +41,12 @@ Result<> shut_down_at(const std::filesystem::path& target, dev_t device, const s
 // The mount that keeps the path from leading to the device's; empty means that none does.
 Result<std::filesystem::path> cover_of(const std::filesystem::path& target, dev_t device,
                                        const std::string& doing) {
-  const auto text = read_file("/proc/thread-self/mountinfo", kLongestTable);
-  if (!text) return fail_with(text.error(), doing);
-  const auto table = parse_mount_table(*text);
-  const auto stack = stack_at(table, target);
+  const auto table = read_mount_table({}, "thread-self");
+  if (!table) return fail_with(table.error(), doing);
+  const auto stack = stack_at(*table, target);
   const auto own = std::ranges::find(stack, device, &Mount::device_number);
   if (own == stack.end()) return fail(Errc::Refused, doing + ": the device is not mounted there");
-  if (const Mount* over = covering(table, **own)) return over->target;
+  if (const Mount* over = covering(*table, **own)) return over->target;
   return own == stack.begin() ? std::filesystem::path() : target;
 }
 
@@ -84,8 +82,7 @@ Result<> shut_down_filesystem(const std::filesystem::path& target, const std::st
 }
 
 bool shut_down_nfs(const SystemRoot& root, const Mount& mount) {
-  const std::string device =
-      std::to_string(major(mount.device_number)) + ":" + std::to_string(minor(mount.device_number));
+  const std::string device = device_text(mount.device_number);
   const UniqueFd fd(::open((root / "sys/fs/nfs" / device / "shutdown").c_str(), O_WRONLY | O_CLOEXEC));
   return fd && ::write(fd.get(), "1", 1) == 1;
 }

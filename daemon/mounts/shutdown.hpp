@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
-#include "daemon/mounts/table.hpp"
 
 namespace spark::mounts {
 

@@ -158,11 +158,10 @@ std::vector<User> users_elsewhere(const SystemRoot& root, dev_t device) {
   for (const fs::path& process : list_folder(root / "proc")) {
     const auto pid = pid_of(process);
     if (!pid || !namespaces.insert(fs::read_symlink(process / "ns/mnt", gone)).second || gone) continue;
-    const auto text = read_file(process / "mountinfo", 16 << 20);
-    if (!text) continue;
-    const auto table = parse_mount_table(*text);
-    const auto shown = std::ranges::find(table, device, &Mount::device_number);
-    if (shown == table.end()) continue;
+    const auto table = read_mount_table(root, std::to_string(*pid));
+    if (!table) continue;
+    const auto shown = std::ranges::find(*table, device, &Mount::device_number);
+    if (shown == table->end()) continue;
     users.push_back(
         {*pid, command_of(process), "mounted at " + printable(shown->target.native()) + " in its namespace"});
   }

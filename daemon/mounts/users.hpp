@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "daemon/mounts/table.hpp"
+#include "base/kernel/mount_table.hpp"
 
 namespace spark::mounts {
 

@@ -11,11 +11,11 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "daemon/config/model.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/workers/runner.hpp"
 
 namespace spark::outputs {

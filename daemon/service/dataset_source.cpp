@@ -1,7 +1,7 @@
 #include "daemon/service/dataset_source.hpp"
 
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/volumes/volume/readiness.hpp"
 
 namespace spark {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
 #include "daemon/mounts/mounter.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/sim/targets.hpp"
 #include "daemon/uevents.hpp"
 #include "nvmetcp/connect/gateway.hpp"

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "base/described.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "daemon/mounts/filesystems/mounted_state.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/guard.hpp"
 #include "daemon/mounts/mounter.hpp"
 #include "daemon/mounts/publish.hpp"
-#include "daemon/mounts/table.hpp"
 #include "nvmetcp/connect/gateway.hpp"
 #include "nvmetcp/device/smart.hpp"
 #include "nvmetcp/reservations/reservation_hold.hpp"

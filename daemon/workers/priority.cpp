@@ -1,16 +1,16 @@
 #include "daemon/workers/priority.hpp"
 
-#include <dirent.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <memory>
 #include <set>
 #include <string>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
 
 namespace spark::workers {
 namespace {
@@ -21,11 +21,8 @@ constexpr int kLowestNice = 19;
 
 std::set<pid_t> threads_of(pid_t pid) {
   std::set<pid_t> threads;
-  const std::string folder = "/proc/" + std::to_string(pid) + "/task";
-  const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(folder.c_str()), ::closedir);
-  while (const dirent* entry = list ? ::readdir(list.get()) : nullptr) {
-    if (entry->d_name[0] != '.') threads.insert(static_cast<pid_t>(std::atoi(entry->d_name)));
-  }
+  for (const std::string& name : names_in_folder("/proc/" + std::to_string(pid) + "/task"))
+    if (const auto thread = parse_number<pid_t>(name)) threads.insert(*thread);
   return threads;
 }
 

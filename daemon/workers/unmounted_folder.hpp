@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/mounts/table.hpp"
+#include "base/kernel/mount_table.hpp"
 
 namespace spark::workers {
 

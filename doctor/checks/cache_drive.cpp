@@ -8,8 +8,9 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/file_system.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/table.hpp"
 #include "doctor/checks/controller_of.hpp"
 #include "doctor/checks/host.hpp"
 #include "nvmetcp/device/smart.hpp"
@@ -147,8 +148,7 @@ void check_cache_drive(const Host& host, Report& report) {
   const mounts::Mount* mount = table ? mounts::carrier_of(*table, host.settings().cache.path) : nullptr;
   check_room(host, *seen, mount == nullptr ? "unknown" : mount->type, report);
   if (mount != nullptr) {
-    const std::string device =
-        std::to_string(major(mount->device_number)) + ":" + std::to_string(minor(mount->device_number));
+    const std::string device = device_text(mount->device_number);
     check_health(host, controller_of((host.root / "sys").native(), device), report);
   }
   const auto free = get_count(*seen, "free");

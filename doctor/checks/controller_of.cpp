@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/file.hpp"
 #include "nvmetcp/names.hpp"
 
 namespace spark::doctor {
@@ -24,10 +25,8 @@ std::string controller_of(const std::string& sysfs, const std::string& device) {
   fs::path folder = fs::canonical(fs::path(sysfs) / "dev/block" / device, error);
   if (error) return {};
   std::string name = controller_in(folder);
-  for (fs::directory_iterator below(folder / "slaves", error);
-       name.empty() && !error && below != fs::directory_iterator(); below.increment(error)) {
-    std::error_code ignored;
-    name = controller_in(fs::canonical(below->path(), ignored));
+  for (const fs::path& below : list_folder(folder / "slaves")) {
+    if (name.empty()) name = controller_in(fs::canonical(below, error));
   }
   return name;
 }

@@ -1,8 +1,8 @@
 // NFS mounts that one connection carries.
 #include <algorithm>
 
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/table.hpp"
 #include "doctor/checks/host.hpp"
 
 namespace spark::doctor {

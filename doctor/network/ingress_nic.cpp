@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <memory>
 #include <thread>
 
 #include "base/text.hpp"
@@ -16,7 +14,6 @@ namespace spark::doctor {
 namespace {
 
 constexpr Bytes kReadBytes = 1 << 20;
-constexpr std::size_t kReadAlignment = 4096;
 // Some drivers ask their card for its counters from time to time only.
 constexpr int kLooks = 4;
 constexpr std::chrono::milliseconds kBetweenLooks{300};
@@ -67,8 +64,7 @@ IngressNic read_and_look(const Host& host, const std::string& device, const std:
 Result<json::object> read_beginning(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   if (!fd) return fail_errno(errno, "opening " + printable(path));
-  const std::unique_ptr<void, decltype(&std::free)> buffer(std::aligned_alloc(kReadAlignment, kReadBytes),
-                                                           &std::free);
+  const PageBuffer buffer = make_page_buffer(kReadBytes);
   if (!buffer) return fail(Errc::Failed, "reading " + printable(path) + ": out of memory");
   const ssize_t got = ::pread(fd.get(), buffer.get(), kReadBytes, 0);
   if (got < 0) return fail_errno(errno, "reading " + printable(path));

@@ -7,8 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <memory>
 #include <thread>
 
 #include "base/file.hpp"
@@ -23,7 +21,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTime{1200}, kBurst{100};
 constexpr Bytes kMostOfBurst = 1'000'000'000, kMost = 4 * kMostOfBurst, kBlock = kMiB;
-constexpr std::size_t kAlignment = 4096, kThreads = 16;
+constexpr std::size_t kThreads = 16;
 
 // One block after the other, from the beginning again after the last one.
 class Reader {
@@ -35,8 +33,7 @@ class Reader {
     const auto begun = steady_clock::now();
     const Bytes last = next_ + kMostOfBurst / kBlock;
     const auto read = [&](std::size_t /*thread*/) {
-      const std::unique_ptr<void, decltype(&std::free)> buffer(std::aligned_alloc(kAlignment, kBlock),
-                                                               &std::free);
+      const PageBuffer buffer = make_page_buffer(kBlock);
       while (buffer && failed_ == 0 && next_ < last && steady_clock::now() - begun < kBurst) {
         const ssize_t got =
             ::pread(fd_, buffer.get(), kBlock, static_cast<off_t>(next_++ % blocks_ * kBlock));

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/network/addresses.hpp"
 #include "base/text.hpp"
-#include "fleet/transport/sockets.hpp"
 
 namespace spark::fleet {
 

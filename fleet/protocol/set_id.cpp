@@ -1,10 +1,11 @@
 #include "fleet/protocol/set_id.hpp"
 
+#include "base/text.hpp"
+
 namespace spark::fleet {
 namespace {
 
 constexpr std::string_view kNfs = "nfs ", kContent = "content ";
-constexpr std::string_view kHexDigits = "0123456789abcdef";
 constexpr std::size_t kHashDigits = 32;
 
 char kind_of(const staging::SetOrigin& origin) {

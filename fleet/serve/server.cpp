@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "base/network/addresses.hpp"
 #include "fleet/link/end.hpp"
 #include "fleet/protocol/set_id.hpp"
 #include "fleet/serve/connections.hpp"

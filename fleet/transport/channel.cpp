@@ -11,18 +11,19 @@
 #include <cstring>
 #include <new>
 
+#include "base/text.hpp"
+
 namespace spark::fleet {
 namespace {
 
 constexpr std::size_t kWriteBuffer = 256 * 1024;  // bytes per send(); a TLS record has up to 16 KiB
-constexpr std::string_view kDigits = "0123456789abcdef";
 // TLS_AES_128_GCM_SHA256, the only cipher that works with every external PSK of TLS 1.3.
 constexpr unsigned char kCipher[] = {0x13, 0x01};
 
 std::string bytes_of_key(const std::string& key) {
   std::string bytes;
   for (std::size_t i = 0; i + 1 < key.size(); i += 2)
-    bytes += static_cast<char>(kDigits.find(key[i]) * 16 + kDigits.find(key[i + 1]));
+    bytes += static_cast<char>(kHexDigits.find(key[i]) * 16 + kHexDigits.find(key[i + 1]));
   return bytes;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "base/network/addresses.hpp"
 #include "base/result.hpp"
 #include "fleet/transport/interrupt.hpp"
 #include "fleet/transport/sockets.hpp"

@@ -9,23 +9,21 @@
 #include <cerrno>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 
 namespace spark::fleet {
 namespace {
 
 constexpr std::size_t kKeyBytes = 32;
-constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 }  // namespace
 
 Result<std::string> new_key() {
-  std::array<unsigned char, kKeyBytes> bytes{};
+  std::array<std::byte, kKeyBytes> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     return fail_errno(errno, "asking the kernel for random numbers");
-  std::string key;
-  for (const unsigned char byte : bytes) (key += kHexDigits[byte >> 4]) += kHexDigits[byte & 15];
-  return key;
+  return hex_of(bytes);
 }
 
 Result<std::string> parse_key(std::string_view text) {
@@ -49,7 +47,7 @@ Result<std::string> read_key(const std::filesystem::path& file) {
   if ((info.st_mode & 077) != 0)
     return fail(Errc::Refused, "the fleet's key " + shown + " can be read by other users of this host",
                 "chmod 600 " + shown + ", and make a new one if another user may have read it");
-  const auto text = read_line_file("/proc/self/fd/" + std::to_string(opened.get()));
+  const auto text = read_line_file(held_path(opened));
   if (!text) return fail_with(text.error(), "reading the fleet's key");
   auto key = parse_key(*text);
   if (!key) return fail_with(key.error(), "the fleet's key " + shown);

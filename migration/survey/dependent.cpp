@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/table.hpp"
 
 namespace spark::host {
 namespace {

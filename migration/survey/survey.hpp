@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/file.hpp"
-#include "daemon/mounts/table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "migration/survey/connect_command.hpp"
 #include "migration/survey/connect_units.hpp"
 #include "migration/survey/fabric_devices.hpp"

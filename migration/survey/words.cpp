@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/table.hpp"
 
 namespace spark::host {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/child.hpp"
-#include "base/kernel_log.hpp"
+#include "base/kernel/log.hpp"
 #include "base/text.hpp"
 #include "nvmetcp/names.hpp"
 

@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include "base/text.hpp"
 #include "nvmetcp/connect/connect_errors.hpp"
@@ -46,18 +44,12 @@ class DeferredSignals {
   sigset_t before_{};
 };
 
-// Whole pages at a page's start: libnvme 1.3 lets some devices write more than was asked for.
-using PageBuffer = std::unique_ptr<void, decltype(&std::free)>;
-PageBuffer make_page_buffer(std::size_t bytes) {
-  const std::size_t pages = std::max<std::size_t>(1, (bytes + kPage - 1) / kPage);
-  return {std::aligned_alloc(kPage, pages * kPage), &std::free};
-}
-
 // Heard: the change that the target has told of last counts as known, so that it tells of the next.
 enum class Event { Kept, Heard };
 
 Result<> get_discovery_log(int fd, std::uint64_t offset, std::span<std::byte> into,
                            std::chrono::milliseconds timeout, Event event = Event::Kept) {
+  // libnvme 1.3 lets some devices write more than was asked for, to the end of the page.
   const PageBuffer buffer = make_page_buffer(into.size());
   if (!buffer) return fail(Errc::Failed, "reading the discovery log: out of memory");
   nvme_get_log_args args{};

@@ -1,15 +1,14 @@
 #include "nvmetcp/device/device_owner.hpp"
 
-#include <sys/sysmacros.h>
-
 #include <filesystem>
 
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 
 namespace spark::nvmetcp {
 
 Result<DeviceOwner> owner_of_device(const SystemRoot& root, dev_t device) {
-  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  const std::string number = device_text(device);
   // A link into the device's own folder. A disk lies in its subsystem's folder (multipath head) or its
   // controller's; a partition one deeper.
   const auto node = root / ("sys/dev/block/" + number);

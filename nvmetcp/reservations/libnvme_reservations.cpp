@@ -4,9 +4,7 @@
 #include <libnvme.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include "base/text.hpp"
 
@@ -17,9 +15,8 @@ constexpr std::size_t kBufferPage = 4096;
 constexpr std::size_t kReportBytes = 4 * kBufferPage;  // 255 registrants
 constexpr int kStatusMask = 0x7ff;  // code and code type, without "do not retry" and its like
 
-// Whole pages at a page's start, as the kernel maps them.
-std::unique_ptr<void, decltype(&std::free)> make_buffer(std::size_t bytes) {
-  std::unique_ptr<void, decltype(&std::free)> buffer(std::aligned_alloc(kBufferPage, bytes), &std::free);
+PageBuffer make_buffer(std::size_t bytes) {
+  PageBuffer buffer = make_page_buffer(bytes);
   if (buffer) std::memset(buffer.get(), 0, bytes);
   return buffer;
 }

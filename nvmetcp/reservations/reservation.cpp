@@ -23,18 +23,6 @@ std::uint64_t number_at(std::span<const std::byte> data, std::size_t offset, std
   return number;
 }
 
-std::string uuid_at(std::span<const std::byte> data, std::size_t offset) {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < kHostIdBytes; ++i) {
-    const auto byte = std::to_integer<unsigned>(data[offset + i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
-  }
-  return text;
-}
-
 // FNV-1a.
 void mix(std::uint64_t& hash, std::string_view text) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -62,8 +50,8 @@ Result<ReservationReport> parse_reservation_report(std::span<const std::byte> da
   }
   for (std::size_t i = 0; i < count; ++i) {
     const auto entry = data.subspan(kHeaderBytes + i * kEntryBytes, kEntryBytes);
-    report.registrants.push_back(
-        {uuid_at(entry, kHostIdAt), number_at(entry, kKeyAt, 8), (number_at(entry, kStatusAt, 1) & 1) != 0});
+    report.registrants.push_back({format_uuid(entry.subspan(kHostIdAt, kHostIdBytes)),
+                                  number_at(entry, kKeyAt, 8), (number_at(entry, kStatusAt, 1) & 1) != 0});
   }
   return report;
 }

@@ -22,8 +22,7 @@ namespace spark::staging {
 namespace {
 
 std::uint32_t to_seconds(WallTime time) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
-  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, seconds));
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, seconds_since_1970(time)));
 }
 
 // The next attempt reads everything again.

@@ -121,7 +121,7 @@ class Fill {
 
   // For files that this run writes; files of an earlier attempt or copy keep their own time.
   void date_entries() {
-    const auto now = std::chrono::duration_cast<std::chrono::seconds>(job_.now.time_since_epoch()).count();
+    const auto now = seconds_since_1970(job_.now);
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const bool is_written_now = !resumed_.finished[i] && !resumed_.unchanged[i];
       if (!is_content(entries_[i]) || !is_written_now || entries_[i].good_at != 0) continue;

@@ -70,7 +70,7 @@ Footprint footprint_of_partial_lately(const std::filesystem::path& folder, WallT
   const std::filesystem::path file = folder / "size";
   const bool has_journal = ::lstat((folder / "journal").c_str(), &journal) == 0;
   const std::int64_t journal_ns = has_journal ? nanoseconds(journal.st_mtim) : 0;
-  const std::int64_t at_s = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
+  const std::int64_t at_s = seconds_since_1970(now);
   if (const auto last = counted_last(file)) {
     const bool is_recent = grows && at_s >= last->at_s && at_s - last->at_s < kLately;
     if (is_recent || (has_journal && last->journal_ns == journal_ns)) return last->footprint;

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
@@ -34,14 +35,7 @@ constexpr unsigned long kGetFsUuid = _IOR(0x15, 0, FsUuid);
 // All zero: none.
 std::string text_of(const FsUuid& uuid) {
   if (std::ranges::all_of(uuid.bytes, [](std::uint8_t byte) { return byte == 0; })) return "";
-  std::string text;
-  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
-    char two[3];
-    std::snprintf(two, sizeof two, "%02x", unsigned{uuid.bytes[i]});
-    text += two;
-    if (i == 3 || i == 5 || i == 7 || i == 9) text += '-';
-  }
-  return text;
+  return format_uuid(std::as_bytes(std::span(uuid.bytes)));
 }
 
 // As udev names the device.

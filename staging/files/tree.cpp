@@ -195,8 +195,7 @@ Followed follow_beneath(int folder, const std::string& folder_path, const std::s
   UniqueFd fd = openat2(folder, path, O_PATH, kStayOnMount);
   if (!fd) return {};
   std::error_code error;
-  const std::filesystem::path real =
-      std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd.get()), error);
+  const std::filesystem::path real = std::filesystem::read_symlink(held_path(fd), error);
   if (error || !is_inside(real.native(), folder_path)) {
     errno = error ? error.value() : EXDEV;
     return {};

@@ -34,9 +34,6 @@ SchedulerJob job_from_json(const json::object& object) {
 }  // namespace
 
 json::object to_json(const Lease& lease) {
-  const auto since_1970 = [](WallTime time) {
-    return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
-  };
   return {{"id", lease.id},
           {"dataset", lease.dataset},
           {"generation", lease.generation},
@@ -47,7 +44,7 @@ json::object to_json(const Lease& lease) {
           {"cgroup_id", lease.cgroup.id},
           {"job", to_json(lease.job)},
           {"soft", lease.is_soft},
-          {"expires", lease.expires ? since_1970(*lease.expires) : 0}};
+          {"expires", lease.expires ? seconds_since_1970(*lease.expires) : 0}};
 }
 
 Lease lease_from_json(const json::object& object) {

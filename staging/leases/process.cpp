@@ -2,33 +2,21 @@
 
 #include <cerrno>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/file.hpp"
-#include "base/text.hpp"
+#include "base/kernel/process_stat.hpp"
 
 namespace spark::staging {
 namespace {
 
-// The fields of /proc/PID/stat from the third one on; none if the process has ended.
-std::vector<std::string> fields_in(const Result<std::string>& stat) {
-  // The second field is the program's name in parentheses, and may contain any character.
-  const std::size_t name_end = stat ? stat->rfind(')') : std::string::npos;
-  if (name_end == std::string::npos) return {};
-  std::vector<std::string> fields = split(trim(std::string_view(*stat).substr(name_end + 1)), ' ');
-  if (fields[0] == "Z" || fields[0] == "X") return {};  // ended, not reaped yet
-  return fields;
+Result<ProcessStat> read_stat(pid_t pid) {
+  return read_process_stat(SystemRoot{}, std::to_string(pid));
 }
 
-std::optional<std::uint64_t> start_time_in(const Result<std::string>& stat) {
-  const std::vector<std::string> fields = fields_in(stat);
-  constexpr std::size_t kStartTime = 22 - 3;
-  return fields.size() <= kStartTime ? std::nullopt : parse_number<std::uint64_t>(fields[kStartTime]);
-}
-
-Result<std::string> read_stat(pid_t pid) {
-  return read_file("/proc/" + std::to_string(pid) + "/stat");
+// None if the process has ended.
+std::optional<std::uint64_t> start_time_in(const Result<ProcessStat>& stat) {
+  if (!stat || stat->fields[0] == "Z" || stat->fields[0] == "X") return std::nullopt;  // not reaped yet
+  return stat->field<std::uint64_t>(22);
 }
 
 // Any other failure is inconclusive.
@@ -54,7 +42,7 @@ std::vector<ProcessId> lineage_of(pid_t pid) {
     const auto start_time = start_time_in(stat);
     if (!start_time) break;
     lineage.push_back({pid, *start_time});
-    pid = parse_number<pid_t>(fields_in(stat)[1]).value_or(0);
+    pid = stat->field<pid_t>(4).value_or(0);
   }
   return lineage;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace spark::staging {
@@ -50,15 +51,14 @@ std::string in_words(const SchedulerJob& job) {
 
 Result<std::set<std::string>> slurm_jobs_here(const SystemRoot& root) {
   std::error_code error;
-  std::filesystem::directory_iterator entries(root / "proc", error);
   std::set<std::string> jobs;
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    if (!is_process(entries->path().filename().native())) continue;
+  for (const std::filesystem::path& process : list_folder(root / "proc", error)) {
+    if (!is_process(process.filename().native())) continue;
     // Checks the program's name first: a command line is read from the process's own memory, and that waits
     // while another thread changes the memory map. A process that ends meanwhile has no file any more.
-    const auto name = read_line_file(entries->path() / "comm");
+    const auto name = read_line_file(process / "comm");
     if (!name || *name != kStepDaemon) continue;
-    const auto command_line = read_file(entries->path() / "cmdline");
+    const auto command_line = read_file(process / "cmdline");
     if (auto job = command_line ? job_in(*command_line) : std::nullopt) jobs.insert(std::move(*job));
   }
   if (error) return fail_errno(error.value(), "listing the processes in " + (root / "proc").native());

@@ -1,6 +1,7 @@
 #include "staging/manifest/names.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "base/text.hpp"
 #include "staging/manifest/hash.hpp"
@@ -11,15 +12,7 @@ namespace {
 constexpr std::size_t kLongestFolderName = 200, kLongestFileName = 255;
 
 void append_escaped(std::string& text, char c) {
-  constexpr char kHex[] = "0123456789abcdef";
-  const auto byte = static_cast<unsigned char>(c);
-  text += {'%', kHex[byte >> 4], kHex[byte & 15]};
-}
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
+  text += '%' + hex_of(std::as_bytes(std::span(&c, 1)));
 }
 
 bool is_plain(char c) {
@@ -62,8 +55,8 @@ std::optional<std::string> decode_name(std::string_view text) {
       continue;
     }
     if (i + 2 >= text.size()) return std::nullopt;
-    const int high = hex_value(text[i + 1]), low = hex_value(text[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
+    const std::size_t high = kHexDigits.find(text[i + 1]), low = kHexDigits.find(text[i + 2]);
+    if (high == kHexDigits.npos || low == kHexDigits.npos) return std::nullopt;
     const char byte = static_cast<char>(high << 4 | low);
     if (is_plain(byte)) return std::nullopt;
     raw += byte;

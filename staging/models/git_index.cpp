@@ -27,14 +27,6 @@ std::uint32_t number_at(std::string_view bytes, std::size_t at, std::size_t size
   return number;
 }
 
-std::string hex_of(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char one : bytes)
-    (text += kDigits[static_cast<unsigned char>(one) >> 4]) += kDigits[static_cast<unsigned char>(one) & 15];
-  return text;
-}
-
 // The bytes of the last path that version 4 leaves out, as git's offset encoding. No value at the end.
 std::optional<std::size_t> left_out(std::string_view bytes, std::size_t& at) {
   std::size_t number = 0;
@@ -101,7 +93,7 @@ Result<std::map<std::string, std::string>> parse_git_index(std::string_view inde
     const std::size_t begin = at;
     if (index.size() < begin + kFixed) return broken();
     const std::uint32_t mode = number_at(index, begin + 24, 4), flags = number_at(index, begin + 60, 2);
-    const std::string sha1 = hex_of(index.substr(begin + 40, kSha1Bytes));
+    const std::string sha1 = hex_of(std::as_bytes(std::span(index.substr(begin + 40, kSha1Bytes))));
     at = begin + kFixed + ((flags & 0x4000U) != 0 ? 2 : 0);
     std::string path;
     if (version == 4) {

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <new>
-#include <string_view>
+#include <span>
+
+#include "base/text.hpp"
 
 namespace spark::staging {
 
@@ -25,10 +27,7 @@ std::string ContentHash::hex() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned bytes = 0;
   if (EVP_DigestFinal_ex(context_.get(), digest.data(), &bytes) != 1) throw std::bad_alloc();
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (unsigned i = 0; i < bytes; ++i) (text += kDigits[digest[i] >> 4]) += kDigits[digest[i] & 15];
-  return text;
+  return hex_of(std::as_bytes(std::span(digest).first(bytes)));
 }
 
 Sha256::Sha256() : ContentHash(EVP_sha256()) {}

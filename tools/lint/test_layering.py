@@ -39,11 +39,11 @@ class Layering(unittest.TestCase):
     GOOD = [
         ("nvmetcp/connect/libnvme_gateway.cpp", "#include <libnvme.h>"),
         ("bench/measure/copy.cpp", '#include "staging/copy/copy.hpp"\n#include "bench/fio/process.hpp"'),
-        ("daemon/volumes/volume.cpp", '#include "daemon/mounts/table.hpp"\n#include <boost/asio/io_context.hpp>'),
+        ("daemon/volumes/volume.cpp", '#include "base/kernel/mount_table.hpp"\n#include <boost/asio/io_context.hpp>'),
         ("daemon/mounts/libmount_call.cpp", '#include <libmount.h>\n#include "daemon/mounts/mounter.hpp"'),
         ("cli/command_line/app.cpp", '#include <CLI/CLI.hpp>\n#include "daemon/config/parse.hpp"'),
         ("cli/client/client.cpp", "#include <boost/beast/http.hpp>"),
-        ("cli/verbs/a.cpp", '#include "daemon/mounts/table.hpp"'),
+        ("cli/verbs/a.cpp", '#include "base/kernel/mount_table.hpp"'),
         ("base/a.cpp", '#include <vector>\n// #include "staging/copy/copy.hpp"'),
         ("tests/unit/cli/a.cpp", '#include "daemon/volumes/volume.hpp"\n#include <gtest/gtest.h>'),
         ("tests/unit/cli/a.cpp", '#include "helper.hpp"'),

@@ -15,9 +15,9 @@ constexpr Duration kCountingTime{60'000};
 
 // Counted apart: the folder may be on a path that does not answer.
 Result<> count_files(Context& context, const std::string& folder, bench::AskedFor& asked) {
-  const bench::ApartOptions options{"counting the files of " + printable(folder),
-                                    kCountingTime + Duration(5'000), &context.stop};
-  const auto counted = bench::run_apart(options, [&]() -> Result<json::value> {
+  const auto options = bench::on_path("counting the files of " + printable(folder),
+                                      kCountingTime + Duration(5'000), &context.stop);
+  const auto counted = run_apart(options, [&]() -> Result<json::value> {
     bench::WalkLimits limits;
     limits.files = 1;
     limits.entries = 50'000'000;

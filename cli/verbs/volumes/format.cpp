@@ -2,6 +2,7 @@
 // asks; needs no daemon, since the daemon never formats.
 #include <algorithm>
 
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/format/namespace_formatter.hpp"
@@ -10,7 +11,6 @@
 #include "cli/typed_answer.hpp"
 #include "cli/verbs/volumes/verbs.hpp"
 #include "daemon/config/parse.hpp"
-#include "daemon/mounts/table.hpp"
 #include "nvmetcp/host_identity.hpp"
 #include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <memory>
 
 #include "base/text.hpp"
 
@@ -42,7 +40,7 @@ Result<std::vector<std::uint8_t>> DirectReader::read(Bytes offset, std::size_t l
   const Bytes start = offset / kAlignment * kAlignment;
   const std::size_t lead = static_cast<std::size_t>(offset - start);
   const std::size_t whole = (lead + length + kAlignment - 1) / kAlignment * kAlignment;
-  const std::unique_ptr<void, decltype(&std::free)> buffer(std::aligned_alloc(kAlignment, whole), &std::free);
+  const PageBuffer buffer = make_page_buffer(whole);
   if (!buffer) return fail_errno(ENOMEM, "reading " + name_);
   auto* bytes = static_cast<std::uint8_t*>(buffer.get());
   std::size_t got = 0;

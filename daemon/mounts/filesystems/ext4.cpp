@@ -1,6 +1,7 @@
 #include "daemon/mounts/filesystems/ext4.hpp"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "base/text.hpp"
@@ -55,15 +56,8 @@ std::string recorded_errors(const std::string& type, std::uint32_t count) {
 }
 
 std::string uuid_text(const std::uint8_t* bytes) {
-  constexpr char kHex[] = "0123456789abcdef";
   if (std::all_of(bytes, bytes + 16, [](std::uint8_t byte) { return byte == 0; })) return {};
-  std::string text;
-  for (std::size_t i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kHex[bytes[i] >> 4];
-    text += kHex[bytes[i] & 15];
-  }
-  return text;
+  return format_uuid(std::as_bytes(std::span(bytes, 16)));
 }
 
 std::string label_text(const std::uint8_t* bytes, std::size_t length) {

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <cstdlib>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/ext4.hpp"
 
@@ -94,7 +94,7 @@ bool has_journal(int root) {
 // Detects a folder that can't be listed any more, under a mount that no program of this host writes to.
 Result<bool> gives_names(const UniqueFd& root, const std::string& name) {
   std::error_code error;
-  const std::filesystem::directory_iterator first("/proc/self/fd/" + std::to_string(root.get()), error);
+  const std::filesystem::directory_iterator first(held_path(root), error);
   if (!error) return true;
   if (is_damage(error.value())) return false;
   return fail_errno(error.value(), "listing " + name);
@@ -113,9 +113,8 @@ std::string uuid_of(int root) {
 
 // ext4 counts errors in memory immediately; on the disk the count may wait in the journal.
 std::string damage_of(dev_t device) {
-  const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
   std::error_code error;
-  const auto disk = std::filesystem::read_symlink("/sys/dev/block/" + number, error).filename();
+  const auto disk = std::filesystem::read_symlink("/sys/dev/block/" + device_text(device), error).filename();
   if (error) return "";
   const auto text = read_line_file("/sys/fs/ext4" / disk / "errors_count");
   const auto count = text ? std::strtoul(text->c_str(), nullptr, 10) : 0;

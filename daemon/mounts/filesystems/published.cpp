@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 
 namespace spark::mounts {
@@ -59,7 +60,7 @@ Result<> write_own(const std::filesystem::path& mount, const std::string& name, 
                 "move it away: spark-stage keeps there which state was published");
   }
   // Leads to that folder, whatever replaces it meanwhile.
-  const std::string checked = "/proc/self/fd/" + std::to_string(folder.get()) + "/" + name;
+  const std::filesystem::path checked = held_path(folder) / name;
   auto written = write_file_atomically(checked, json::serialize(content) + "\n");
   if (!written)
     written = fail_with(std::move(written.error()), "writing " + printable((path / name).native()));

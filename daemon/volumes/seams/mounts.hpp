@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
 #include "daemon/mounts/guard.hpp"
 #include "daemon/mounts/mounter.hpp"
 #include "daemon/mounts/publish.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/volumes/seams/own_mount.hpp"
 #include "daemon/volumes/seams/reservations.hpp"
 #include "daemon/volumes/seams/store.hpp"

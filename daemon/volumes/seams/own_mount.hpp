@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/mounts/table.hpp"
+#include "base/kernel/mount_table.hpp"
 
 namespace spark::config {
 struct Volume;

@@ -6,9 +6,9 @@
 #include <cerrno>
 
 #include "base/access/named_path.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/workers/missing_source.hpp"
 #include "daemon/workers/model_json.hpp"
 #include "daemon/workers/verbs/fleet.hpp"

@@ -19,10 +19,6 @@
 namespace spark::workers {
 namespace {
 
-std::int64_t since_1970(WallTime time) {
-  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
-}
-
 // "good_at_s", "definition" and "older" are for the daemon: when its content was last checked; what the
 // configuration said of it; its earlier generations.
 json::object row_to_json(const staging::DatasetRow& row) {
@@ -51,7 +47,7 @@ json::object row_to_json(const staging::DatasetRow& row) {
       {"staged_at", rfc3339(row.staged_at)},
       {"last_used", rfc3339(row.last_used)},
       {"scrubbed_at", row.scrubbed_at ? json::value(rfc3339(*row.scrubbed_at)) : json::value(nullptr)},
-      {"good_at_s", since_1970(row.good_at)},
+      {"good_at_s", seconds_since_1970(row.good_at)},
       {"older", std::move(older)}};
   add_model(row.model, shown);
   return shown;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <iterator>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/file_system.hpp"
+#include "base/kernel/process_stat.hpp"
 #include "base/text.hpp"
 #include "daemon/workers/unmounted_folder.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
@@ -50,13 +50,8 @@ staging::Completeness completeness_of(const json::object& request) {
 
 // When the host booted; no value if unknown.
 std::optional<std::int64_t> boot_ns() {
-  const auto text = read_file("/proc/stat");
-  const std::size_t at = text ? text->find("\nbtime ") : std::string::npos;
-  if (at == std::string::npos) return std::nullopt;
-  std::int64_t seconds = 0;
-  const char* begin = text->data() + at + 7;
-  if (std::from_chars(begin, text->data() + text->size(), seconds).ec != std::errc()) return std::nullopt;
-  return seconds * 1'000'000'000;
+  const auto seconds = boot_time(SystemRoot{});
+  return seconds ? std::optional(*seconds * 1'000'000'000) : std::nullopt;
 }
 
 // Where the file system of the folder is mounted; empty means unknown.

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "base/file.hpp"
+#include "base/network/addresses.hpp"
 #include "base/text.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
 #include "fleet/transport/key.hpp"
@@ -35,16 +36,16 @@ fleet::Endpoint endpoint_from(const json::object& object) {
 // Together with the NQN, it tells hosts apart that were cloned with one NQN, also if all listen on 0.0.0.0.
 std::string address_of_self(const std::vector<fleet::Endpoint>& listen) {
   const std::string first = fleet::to_string(listen.front());
-  if (!fleet::is_any_address(listen.front().address)) return first;
+  if (!is_any_address(listen.front().address)) return first;
   std::string all = first;
-  for (const std::string& address : fleet::own_addresses()) all += " " + address;
+  for (const std::string& address : own_addresses()) all += " " + address;
   return all;
 }
 
 // A host's own name leads to 127.0.1.1 on Debian and Ubuntu, which no interface has.
 bool is_self(const FleetMembers& members, const fleet::Endpoint& endpoint, bool is_by_name) {
   const bool is_loopback = endpoint.address.starts_with("127.") || endpoint.address == "::1";
-  const bool is_here = (is_by_name && is_loopback) || !fleet::interface_of(endpoint.address).empty();
+  const bool is_here = (is_by_name && is_loopback) || !interface_of(endpoint.address).empty();
   return std::ranges::any_of(members.listen, [&](const fleet::Endpoint& own) {
     return own.port == endpoint.port && (is_here || own.address == endpoint.address);
   });
@@ -111,7 +112,7 @@ void use_addresses(FleetMembers& members, const fleet::FoundNames& found) {
   std::erase_if(members.peers, [&](const fleet::PeerAddress& peer) { return own.contains(peer.name); });
   if (!members.dns) return;
   for (const std::string& address : addresses(members.dns->address)) {
-    if (!known.insert(address).second || !fleet::interface_of(address).empty()) continue;
+    if (!known.insert(address).second || !interface_of(address).empty()) continue;
     members.peers.push_back({address, {{address, members.dns->port}}});
   }
 }
@@ -129,7 +130,7 @@ fleet::FoundNames add_nodes(FleetMembers& members, const std::vector<std::string
   auto found = names.find(unknown, kResolving);
   for (auto& [node, addresses] : found) {
     const bool is_known = std::ranges::any_of(addresses, [&](const std::string& address) {
-      return known.contains(address) || !fleet::interface_of(address).empty();
+      return known.contains(address) || !interface_of(address).empty();
     });
     fleet::PeerAddress peer{node, {}};
     for (const std::string& address : addresses)
@@ -237,7 +238,7 @@ std::unique_ptr<fleet::PeerExchange> exchange_of(const json::object& request, co
   settings.is_slow = get_bool(*object, "slow").value_or(false);
   settings.boards = boards_in(cache->state_dir);
   settings.data = staging::CacheFolder(cache->path).partial(dataset) / "data";
-  fleet::NameService names(fleet::resolve);
+  fleet::NameService names(addresses_behind);
   PeerNotes notes = noted_peers(settings.boards);
   use_addresses(*members, addresses_of(*members, names, kResolving, std::move(notes.found)));
   note_nodes(settings.boards, add_nodes(*members, members->nodes, names));

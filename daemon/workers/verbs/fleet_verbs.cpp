@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/network/addresses.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "daemon/workers/model_json.hpp"
@@ -45,7 +46,7 @@ json::object report(const fleet::Server& server, const FleetMembers& members, Ne
     const std::string name = neighbours.name_of(address);
     client.as_object()["name"] = name.empty() ? address : name;  // a node of a job has no name here
   }
-  const std::string interface = fleet::interface_of(members.listen.front().address);
+  const std::string interface = interface_of(members.listen.front().address);
   const Bytes link = link_rate(interface);
   std::string listen;
   for (const fleet::Endpoint& own : members.listen)
@@ -93,10 +94,10 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   if (!members) return members.take_error();
   ::syscall(SYS_ioprio_set, kIoOfProcess, 0, kIdleClass);  // inherited by each thread that this one starts
   const std::filesystem::path boards = boards_in(cache->state_dir);
-  fleet::NameService names(fleet::resolve);
+  fleet::NameService names(addresses_behind);
   // Peers that are refused in the first moments would be counted as hosts that do not belong here.
   Neighbours neighbours(*members, names, std::chrono::milliseconds(500));
-  const std::string interface = fleet::interface_of(members->listen.front().address);
+  const std::string interface = interface_of(members->listen.front().address);
   fleet::ServerSettings settings{members->listen,
                                  cache->path,
                                  cache->state_dir,
@@ -153,7 +154,7 @@ Result<json::object> ask_peers_verb(const json::object& request, const ProgressL
   const json::object* object = get_object(request, "fleet");
   const auto members = fleet_members_of(object == nullptr ? json::object{} : *object);
   if (!members) return members.take_error();
-  fleet::NameService names(fleet::resolve);
+  fleet::NameService names(addresses_behind);
   return json::object{{"peers", Neighbours(*members, names).ask(Neighbours::About::Datasets)}};
 }
 

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "base/access/named_path.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/workers/messages.hpp"
 #include "daemon/workers/verbs/as_user.hpp"
 

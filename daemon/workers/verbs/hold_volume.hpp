@@ -8,8 +8,8 @@
 
 #include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/result.hpp"
-#include "daemon/mounts/table.hpp"
 #include "staging/outputs/destination_folder.hpp"
 
 namespace spark::workers {

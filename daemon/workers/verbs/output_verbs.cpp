@@ -240,12 +240,11 @@ Result<json::object> verify_output_verb(const json::object& request, const Progr
 Result<json::object> recorded_verb(const json::object& request, const ProgressLine& /*progress*/) {
   json::array records;
   std::error_code error;
-  std::filesystem::directory_iterator files(get_text(request, "folder"), error);
-  for (; !error && files != std::filesystem::directory_iterator(); files.increment(error)) {
-    if (files->path().extension() != ".json") continue;
-    const auto text = read_file(files->path());
+  for (const std::filesystem::path& file : list_folder(get_text(request, "folder"), error)) {
+    if (file.extension() != ".json") continue;
+    const auto text = read_file(file);
     auto content = text ? parse_json_object(*text) : Result<json::object>(fail(text.error()));
-    json::object record{{"file", files->path().native()}};
+    json::object record{{"file", file.native()}};
     if (content) {
       record["content"] = std::move(*content);
     } else {

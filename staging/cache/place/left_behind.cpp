@@ -23,12 +23,11 @@ constexpr char kWasInForce[] = "in force";
 // The stable links of the datasets.
 Result<> delete_links(const fs::path& folder) {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+  for (const fs::path& entry : list_folder(folder, error)) {
     std::error_code unread;
-    const fs::path target = fs::read_symlink(entry.path(), unread);
+    const fs::path target = fs::read_symlink(entry, unread);
     if (unread || target.empty() || *target.begin() != "data") continue;
-    if (::unlink(entry.path().c_str()) != 0)
-      return fail_errno(errno, "deleting " + printable(entry.path().native()));
+    if (::unlink(entry.c_str()) != 0) return fail_errno(errno, "deleting " + printable(entry.native()));
   }
   return error ? fail_errno(error.value(), "listing " + printable(folder.native())) : Result<>();
 }

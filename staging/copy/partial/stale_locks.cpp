@@ -2,11 +2,13 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <string>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 
 namespace spark::staging {
@@ -26,14 +28,9 @@ bool is_thread_dying(const std::filesystem::path& thread) {
 
 bool is_process_dying(const SystemRoot& root, const std::string& pid) {
   std::error_code error;
-  std::filesystem::directory_iterator threads(root / ("proc/" + pid + "/task"), error);
+  const auto threads = list_folder(root / ("proc/" + pid + "/task"), error);
   if (error) return false;  // in another process namespace, or just ended: the lock decides
-  bool has_threads = false;
-  for (const auto& thread : threads) {
-    has_threads = true;
-    if (!is_thread_dying(thread.path())) return false;
-  }
-  return has_threads;
+  return !threads.empty() && std::ranges::all_of(threads, is_thread_dying);
 }
 
 }  // namespace

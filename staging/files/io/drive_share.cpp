@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 
 namespace spark::staging {
 namespace {
@@ -74,8 +75,7 @@ Bytes OthersUse::limit(Bytes moved_by_drive, Bytes moved_by_copy, SteadyTime now
 }
 
 DriveShare::DriveShare(dev_t device, const std::filesystem::path& root)
-    : counters_(root / "dev/block" / (std::to_string(major(device)) + ":" + std::to_string(minor(device))) /
-                "stat") {
+    : counters_(root / "dev/block" / device_text(device) / "stat") {
   if (!bytes_of(counters_)) counters_.clear();
 }
 

@@ -8,6 +8,12 @@ namespace {
 
 using testing::ElementsAre;
 
+TEST(Hex, BytesAndUuidsAreLowerCase) {
+  const std::string bytes("\x2f\x7c\x1c\x0e\x8d\x0b\x4c\x39\x9e\x0a\x3f\x6c\x2b\x7d\x5a\x00", 16);
+  EXPECT_EQ(hex_of(std::as_bytes(std::span(bytes).first(2))), "2f7c");
+  EXPECT_EQ(format_uuid(std::as_bytes(std::span(bytes))), "2f7c1c0e-8d0b-4c39-9e0a-3f6c2b7d5a00");
+}
+
 TEST(Text, TrimTakesWhiteSpaceFromBothEndsOnly) {
   EXPECT_EQ(trim(" \t a b \r\n"), "a b");
   EXPECT_EQ(trim(" \n"), "");

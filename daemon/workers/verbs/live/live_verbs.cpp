@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "base/child.hpp"
+#include "base/file.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
 #include "daemon/mounts/served_copies.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "staging/files/tree.hpp"
 #include "staging/manifest/names.hpp"
@@ -189,11 +190,10 @@ Result<json::object> find_views_verb(const json::object& request, const Progress
   std::map<std::filesystem::path, std::vector<std::filesystem::path>> files;  // by name of the view
   for (const std::filesystem::path& folder : {here->map.folder, here->map.maps()}) {
     std::error_code error;
-    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
-         at.increment(error)) {
-      std::filesystem::path name = at->path().stem();
+    for (const std::filesystem::path& at : list_folder(folder, error)) {
+      std::filesystem::path name = at.stem();
       while (number_in(name) == 0 && name.has_extension()) name = name.stem();  // a file that was being made
-      files[name].push_back(at->path());
+      files[name].push_back(at);
     }
     if (error && error.value() != ENOENT)
       return fail_errno(error.value(), "reading " + printable(folder.native()));

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/units.hpp"
-#include "daemon/mounts/table.hpp"
 
 namespace spark::histories::copies {
 

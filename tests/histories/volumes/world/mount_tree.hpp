@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/mounts/table.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "tests/histories/volumes/world/folders.hpp"
 #include "tests/histories/volumes/world/open_file_systems.hpp"
 

@@ -18,17 +18,12 @@ TEST(ProcessReads, ThePartsOfProcAreRead) {
   ASSERT_TRUE(io);
   EXPECT_EQ(io->called, 4096u);
   EXPECT_EQ(io->from_storage, 512u);
-  EXPECT_EQ(parse_parent("17 (a) b) c) S 12 17 0"), 12);
-  EXPECT_EQ(parse_name("17 (a) b) c) S 12 17 0"), "a) b) c");
-  EXPECT_EQ(parse_name("17"), "");
 }
 
 TEST(ProcessReads, MalformedProcFilesAreRejected) {
   for (const char* text : {"", "rchar:", "rchar: x\nread_bytes: 1", "rchar: 1", "rchar: -1\nread_bytes: 1"}) {
     EXPECT_FALSE(parse_process_io(text)) << text;
   }
-  for (const char* text : {"", "17", "17 (a)", "17 (a) S", "17 (a) S x"})
-    EXPECT_FALSE(parse_parent(text)) << text;
 }
 
 TEST(ProcessReads, AChildsReadsAndItsOpenFileAreSeen) {

@@ -6,7 +6,7 @@
 namespace spark::bench {
 namespace {
 
-constexpr std::string_view kMounts =
+const std::vector<mounts::Mount> kMounts = mounts::parse_mount_table(
     "22 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,errors=remount-ro\n"
     "40 22 259:5 / /mnt/rosa ro,noatime shared:7 - ext4 /dev/nvme1n1 ro,norecovery\n"
     "41 22 0:52 / /mnt/rosa-nfs rw,relatime shared:8 - nfs4 192.168.0.98:/data rw,vers=4.2,nconnect=8\n"
@@ -14,7 +14,7 @@ constexpr std::string_view kMounts =
     "43 22 0:61 / /mnt/stacked rw - tmpfs first rw\n"
     "44 43 0:62 / /mnt/stacked rw - tmpfs second rw\n"
     "garbage\n"
-    "45 22 0:63 /sub /mnt/btrfs rw,noatime - btrfs /dev/sda1 rw,subvol=/sub\n";
+    "45 22 0:63 /sub /mnt/btrfs rw,noatime - btrfs /dev/sda1 rw,subvol=/sub\n");
 
 TEST(MountFacts, TheDeepestMountAboveThePathIsFound) {
   const auto mount = find_mount(kMounts, "/mnt/rosa/imagenet", makedev(259, 5));
@@ -37,7 +37,7 @@ TEST(MountFacts, EscapedBlanksAreReadAndTheLaterOfTwoMountsCounts) {
 
 TEST(MountFacts, ADeviceMissingFromMountinfoIsMatchedByPath) {
   EXPECT_EQ(find_mount(kMounts, "/mnt/btrfs/x", makedev(0, 99))->source, "/dev/sda1");
-  EXPECT_FALSE(find_mount("", "/x", 0));
+  EXPECT_FALSE(find_mount({}, "/x", 0));
 }
 
 }  // namespace

@@ -14,9 +14,9 @@
 #include <cstdio>
 #include <functional>
 
+#include "base/kernel/mount_table.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
 #include "daemon/mounts/mount_point.hpp"
-#include "daemon/mounts/table.hpp"
 #include "tests/support/loop_device.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"

@@ -13,12 +13,12 @@
 #include <fstream>
 
 #include "base/file.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "daemon/mounts/filesystems/mounted_state.hpp"
 #include "daemon/mounts/filesystems/published.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
 #include "daemon/mounts/shutdown.hpp"
-#include "daemon/mounts/table.hpp"
 #include "tests/support/loop_device.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"

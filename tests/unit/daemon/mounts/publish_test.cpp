@@ -10,9 +10,9 @@
 #include <fstream>
 
 #include "base/file.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "daemon/mounts/filesystems/superblock.hpp"
 #include "daemon/mounts/libmount_mounter.hpp"
-#include "daemon/mounts/table.hpp"
 #include "tests/support/loop_device.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"

@@ -21,8 +21,8 @@
 #include <iterator>
 
 #include "base/file.hpp"
+#include "base/kernel/mount_table.hpp"
 #include "base/text.hpp"
-#include "daemon/mounts/table.hpp"
 #include "daemon/mounts/users.hpp"
 #include "tests/support/failing_call.hpp"
 #include "tests/support/temp_folder.hpp"

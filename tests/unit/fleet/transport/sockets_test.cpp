@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "base/network/addresses.hpp"
+
 using namespace spark;
 using namespace spark::fleet;
 using namespace std::chrono_literals;

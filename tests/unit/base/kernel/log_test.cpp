@@ -1,4 +1,4 @@
-#include "base/kernel_log.hpp"
+#include "base/kernel/log.hpp"
 
 #include <gtest/gtest.h>
 

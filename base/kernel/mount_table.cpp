@@ -1,6 +1,6 @@
 // Parsed here and not by libmount: its reader also merges /run/mount/utab, takes a lock there, may resolve
 // /dev/root by accessing the devices, and has no limit. The daemon's only thread can't afford any of these.
-#include "daemon/mounts/table.hpp"
+#include "base/kernel/mount_table.hpp"
 
 #include <sys/sysmacros.h>
 
@@ -59,8 +59,8 @@ std::vector<Mount> parse_mount_table(std::string_view text) {
   return table;
 }
 
-Result<std::vector<Mount>> read_mount_table(const SystemRoot& root) {
-  const auto text = read_file(root / "proc/self/mountinfo", kMaxBytes);
+Result<std::vector<Mount>> read_mount_table(const SystemRoot& root, const std::string& process) {
+  const auto text = read_file(root / ("proc/" + process + "/mountinfo"), kMaxBytes);
   if (!text) return fail_with(text.error(), "reading the mount table");
   if (std::count(text->begin(), text->end(), '\n') > kMaxLines) {
     return fail(Errc::Failed, "reading the mount table: more than 100,000 mounts",

@@ -37,8 +37,9 @@ inline json::object to_json(const MountNumbers& numbers) {
   return {{"id", numbers.id}, {"device", numbers.device}};
 }
 
-// Bounded: more than 100,000 lines is an error (a runaway mount loop must not take the daemon down).
-Result<std::vector<Mount>> read_mount_table(const SystemRoot& root);
+// As that process sees them: its number, "self", or "thread-self". Bounded: more than 100,000 lines is an
+// error (a runaway mount loop must not take the daemon down).
+Result<std::vector<Mount>> read_mount_table(const SystemRoot& root, const std::string& process = "self");
 
 // The text of a mountinfo file. Invalid lines are skipped: the kernel may add formats, and one such line must
 // not hide every volume.
