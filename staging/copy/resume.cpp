@@ -34,6 +34,7 @@ class Resume {
     } else {
       read_journal(area_.journal(), [this](JournalLine line) { take(line); });
     }
+    begin_anew_without_pieces();
     count_pieces();
     return std::move(resumed_);
   }
@@ -95,6 +96,16 @@ class Resume {
     const auto begun = resumed_.begun.find(index_of(entries_, line.entry.path));
     if (begun == resumed_.begun.end() || line.piece >= begun->second.size()) return;
     begun->second[line.piece] = line.digest;
+  }
+
+  // A line "Started" is written before the file is made: the one there may be of an earlier version, with
+  // bytes where this one has holes, which aren't written. A piece's line comes after its file is on the
+  // drive.
+  void begin_anew_without_pieces() {
+    const auto has_none = [](const KnownPieces& pieces) {
+      return std::ranges::none_of(pieces, [](const auto& piece) { return piece.has_value(); });
+    };
+    std::erase_if(resumed_.begun, [&](const auto& one) { return has_none(one.second); });
   }
 
   void count_pieces() {

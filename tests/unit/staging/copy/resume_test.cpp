@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "staging/copy/copy_with.hpp"
@@ -204,6 +206,34 @@ TEST_F(ResumeTest, AFileThatChangedMeanwhileIsNotResumed) {
   const auto mtime = std::filesystem::last_write_time(source_ / "large");
   write_text(source_ / "large", noise(120'000'000, 2));
   std::filesystem::last_write_time(source_ / "large", mtime);  // only its ctime shows the change
+  const auto report = copy_now();
+  ASSERT_OK(report);
+  EXPECT_EQ(report->resumed_bytes, 0U);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+// Power was lost when the journal named the file's new version, and before its old content was gone: a hole
+// of the new version isn't written.
+TEST_F(ResumeTest, AFileWithoutAKnownPieceIsMadeAnew) {
+  options_.depth = 2;
+  options_.chunk = 4 * kMiB;
+  write_text(source_ / "sparse", noise(112 * kMiB, 1));
+  std::filesystem::resize_file(source_ / "sparse", 144 * kMiB);
+  stop_after(24);
+  const auto partial = folder_ / ".copy.spark-partial/data/sparse";
+  const Bytes size = std::filesystem::file_size(partial);
+  ASSERT_GT(size, 144 * kMiB);
+  std::ofstream(partial, std::ios::binary | std::ios::in) << std::string(size, '\xff');
+  const auto journal = folder_ / ".copy.spark-partial/journal";
+  std::istringstream lines(read_text(journal));
+  std::string kept;
+  bool has_begun = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" P ") == std::string::npos) kept += line + "\n";
+    has_begun |= line.find(" S ") != std::string::npos;
+  }
+  ASSERT_TRUE(has_begun);
+  write_text(journal, kept);
   const auto report = copy_now();
   ASSERT_OK(report);
   EXPECT_EQ(report->resumed_bytes, 0U);
