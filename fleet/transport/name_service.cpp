@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 
-#include "base/network/addresses.hpp"
 #include "base/threads.hpp"
 
 namespace spark::fleet {
@@ -46,7 +45,7 @@ struct NameService::State {
       const std::string name = waiting.front();
       waiting.pop_front();
       lock.unlock();
-      auto addresses = no_throw([&] { return addresses_behind(name); });
+      auto addresses = no_throw([&] { return resolve(name); });
       lock.lock();
       if (addresses) found[name] = std::move(*addresses);
       pending.erase(name);
