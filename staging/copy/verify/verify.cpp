@@ -8,10 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <set>
 
 #include "base/text.hpp"
 #include "staging/copy/lanes/runner.hpp"
 #include "staging/copy/lanes/shape.hpp"
+#include "staging/copy/verify/further_names.hpp"
 #include "staging/files/io/page_cache.hpp"
 #include "staging/files/io/throttle.hpp"
 #include "staging/files/metadata.hpp"
@@ -131,22 +133,33 @@ class VerifyFile final : public FileWork {
 
 struct ToVerify {
   Summary summary;
-  std::uint64_t files = 0;  // with content of their own
+  Bytes bytes = 0;              // of the files that are read
+  std::uint64_t files = 0;      // with content of their own
+  std::set<std::string> split;  // further names that have content of their own nevertheless
+  bool has(const Entry& entry) const {
+    return is_content_of_copy(entry) || split.contains(std::string(entry.path.view()));
+  }
 };
 
-Result<ToVerify> count(ManifestReader& manifest) {
+Result<ToVerify> count(const Tree& copy, ManifestReader& manifest) {
   Summing summing(kSmallestBlock);
+  FurtherNames names(copy);
   ToVerify all;
   while (const auto entry = manifest.next()) {
     summing.add(*entry);
-    if (is_content_of_copy(*entry)) ++all.files;
+    if (names.is_split(*entry)) {
+      all.split.emplace(entry->path.view());
+      all.bytes += entry->size;
+    }
+    if (all.has(*entry)) ++all.files;
   }
   if (auto whole = manifest.error(); !whole) return whole.take_error();
   all.summary = summing.done();
+  all.bytes += all.summary.bytes;
   return all;
 }
 
-Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, std::uint64_t files,
+Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, const ToVerify& all,
                         const CopyOptions& options) {
   std::mutex mutex;  // guards the manifest: each file is taken by the thread that will read it
   RunPlan plan;
@@ -155,11 +168,11 @@ Result<> check_contents(const VerifyContext& context, ManifestReader& manifest, 
   plan.shape.openers =
       0;  // most files may be small: passing each to another thread takes longer than opening it
   plan.counters = &context.counters;
-  plan.files = files;
+  plan.files = all.files;
   plan.work_for = [&](std::uint64_t) {
     const std::scoped_lock lock(mutex);
     auto entry = manifest.next();
-    while (entry && !is_content_of_copy(*entry)) entry = manifest.next();
+    while (entry && !all.has(*entry)) entry = manifest.next();
     return std::make_unique<VerifyFile>(context, entry.value());
   };
   return run(plan, context.end);
@@ -212,9 +225,9 @@ Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const Co
                             Monitor& monitor, const StopFlag& stop, FileTimes times) {
   monitor.counters.bytes_done = monitor.counters.files_done = 0;
   monitor.counters.bytes_resumed = monitor.counters.files_resumed = 0;
-  const auto all = count(manifest);
+  const auto all = count(copy, manifest);
   if (!all) return all.take_error();
-  monitor.counters.bytes_total = all->summary.bytes;
+  monitor.counters.bytes_total = all->bytes;
   monitor.counters.files_total = all->files;
   auto same = monitor.during(CopyPhase::Verifying, [&]() -> Result<> {
     if (auto again = manifest.rewind(); !again) return again;
@@ -226,7 +239,7 @@ Result<Summary> verify_copy(const Tree& copy, ManifestReader& manifest, const Co
     Throttle throttle(options.rate.most);
     const VerifyContext context{copy, stop, end, monitor.counters, throttle, differences};
     if (auto again = manifest.rewind(); !again) return again;
-    if (auto done = check_contents(context, manifest, all->files, options); !done) return done;
+    if (auto done = check_contents(context, manifest, *all, options); !done) return done;
     return differences.result(copy);
   });
   if (!same) return same.take_error();

@@ -53,6 +53,30 @@ TEST_F(CopyTest, AVerifiedCopyReplacesADamagedOne) {
   ASSERT_TRUE(copy_now()->unchanged);
 }
 
+// As after a restore that keeps no links: nothing but reading it proves its content.
+TEST_F(CopyTest, AFurtherNameThatBecameAFileOfItsOwnIsReadToo) {
+  write_text(source_ / "a", noise(100'000, 1));
+  std::filesystem::create_hard_link(source_ / "a", source_ / "b");
+  ASSERT_OK(copy_now());
+  const auto time = std::filesystem::last_write_time(copy_ / "b");
+  const auto become = [&](const std::string& content) {
+    std::filesystem::remove(copy_ / "b");
+    write_text(copy_ / "b", content);
+    std::filesystem::permissions(copy_ / "b", std::filesystem::status(copy_ / "a").permissions());
+    std::filesystem::last_write_time(copy_ / "b", time);
+  };
+  options_.verify = true;
+  become(noise(100'000, 1));
+  const auto restored = copy_now();
+  ASSERT_OK(restored);
+  EXPECT_TRUE(restored->unchanged);
+  become(noise(100'000, 2));
+  const auto damaged = copy_now();
+  ASSERT_OK(damaged);
+  EXPECT_FALSE(damaged->unchanged);
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
 TEST_F(CopyTest, AVerifiedCopySharesNoDamagedFile) {
   write_text(source_ / "f", noise(100'000, 1));
   write_text(source_ / "g", "one");
