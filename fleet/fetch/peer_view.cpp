@@ -51,4 +51,11 @@ bool PeerView::comes_before(NodeId self, Reads here, std::uint64_t unit) const {
   return weight(state.node, unit) > weight(self, unit);
 }
 
+bool is_at_one_of(std::span<const PeerView> peers, std::uint64_t unit, SetState::Reads here,
+                  std::chrono::milliseconds stuck, SteadyTime now) {
+  return std::ranges::any_of(peers, [&](const PeerView& peer) {
+    return peer.delivers() && (has(peer.at(unit)) || peer.is_awaited(unit, here, stuck, now));
+  });
+}
+
 }  // namespace spark::fleet

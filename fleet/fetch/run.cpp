@@ -175,7 +175,7 @@ std::optional<Choice> ExchangeRun::next(From first) {
   exchange_.board.set_unit(choice->unit, UnitState::Reading);
   if (choice->why == Why::Wanted) return choice;
   schedule_.asked_by(exchange_.board.members(), now);
-  if (schedule_.is_still_mine(choice->unit, now)) return choice;
+  if (schedule_.is_still_mine(*choice, now)) return choice;
   exchange_.board.set_unit(choice->unit, UnitState::Absent);
   schedule_.failed(*choice, false, now);
   return std::nullopt;

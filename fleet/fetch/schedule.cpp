@@ -22,6 +22,10 @@ void bring_forward(const WantedUnit& wanted, std::vector<std::uint64_t>& units) 
   std::sort(units.begin(), others);
 }
 
+bool is_of_own_share(const Choice& choice) {
+  return !choice.peer && choice.why != Why::Slow;
+}
+
 // False after this host itself was stopped: what it knows of the others is old.
 bool is_up_to_date(std::span<const PeerView> peers, SteadyTime now) {
   bool has_live = false;
@@ -56,6 +60,7 @@ void Schedule::add(std::span<const std::uint64_t> units) {
     return a.rank != b.rank ? a.rank < b.rank : a.order < b.order;
   });
   for (const Ranked& one : ranked) waiting_.push_back(one.unit);
+  end_game_.added(units);
   for (const WantedUnit& wanted : wanted_)
     if (std::ranges::find(units, wanted.unit) != units.end()) bring_forward(wanted, waiting_);
 }
@@ -145,10 +150,7 @@ std::vector<NodeId> Schedule::owners(SteadyTime now) const {
 bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const {
   if (reads_ == Reads::Never) return false;
   if (source_only_.contains(unit)) return true;
-  if (owner_of(unit, owners) != self_) return false;
-  return std::ranges::none_of(peers_, [&](const PeerView& peer) {
-    return peer.delivers() && (has(peer.at(unit)) || peer.is_awaited(unit, reads_, stuck_, now));
-  });
+  return owner_of(unit, owners) == self_ && !is_at_one_of(peers_, unit, reads_, stuck_, now);
 }
 
 // For a unit that is read from the source.
@@ -225,6 +227,18 @@ std::optional<Choice> Schedule::find_at_peers(SteadyTime now) {
   return take(*best, best_at, now);
 }
 
+std::optional<Choice> Schedule::find_of_slow(SteadyTime now) {
+  if (reads_ != Reads::Normally || !is_up_to_date(peers_, now)) return std::nullopt;
+  const auto all = owners(now);
+  const std::function<bool(std::uint64_t)> is_free = [&](std::uint64_t unit) {
+    return !is_at_one_of(peers_, unit, reads_, stuck_, now);
+  };
+  const auto unit = end_game_.find({self_, waiting_, peers_, all, is_free}, now);
+  if (!unit) return std::nullopt;
+  const auto at = std::ranges::find(waiting_, *unit) - waiting_.begin();
+  return take({*unit, std::nullopt, Why::Slow}, static_cast<std::size_t>(at), now);
+}
+
 Choice Schedule::take(const Choice& choice, std::size_t at, SteadyTime now) {
   chosen_at_ = now;
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -236,6 +250,7 @@ Choice Schedule::take(const Choice& choice, std::size_t at, SteadyTime now) {
     return peer.is_live() && peer.is_staging() &&
            (peer.state.reads != Reads::Slowly || reads_ == Reads::Slowly);
   });
+  if (is_of_own_share(choice)) end_game_.began();
   if (choice.peer) {
     ++peers_[*choice.peer].under_way;
   } else if (has_others && choice.why != Why::Changed) {
@@ -256,21 +271,21 @@ std::optional<Choice> Schedule::next(From first, SteadyTime now) {
   }
   if (first == From::Wanted) return std::nullopt;
   const bool is_ahead = first == From::Source ? undelivered_.are_many_late(now) : undelivered_.are_many();
-  if (first != From::Peers && !is_ahead) {
-    if (auto choice = find_at_source(now)) return choice;
-    return find_at_peers(now);
-  }
-  if (auto choice = find_at_peers(now)) return choice;
-  return find_at_source(now);
+  const bool is_source_first = first != From::Peers && !is_ahead;
+  auto choice = is_source_first ? find_at_source(now) : find_at_peers(now);
+  if (!choice) choice = is_source_first ? find_at_peers(now) : find_at_source(now);
+  return choice ? choice : find_of_slow(now);
 }
 
-bool Schedule::is_still_mine(std::uint64_t unit, SteadyTime now) const {
+bool Schedule::is_still_mine(const Choice& choice, SteadyTime now) const {
+  if (choice.why == Why::Slow) return !is_at_one_of(peers_, choice.unit, reads_, stuck_, now);
   const auto all = owners(now);
-  return is_for_source(unit, all, now);
+  return is_for_source(choice.unit, all, now);
 }
 
 void Schedule::done(const Choice& choice, SteadyTime now) {
   --under_way_;
+  if (is_of_own_share(choice)) end_game_.ended();
   // It may have to be got again for its readers.
   std::erase_if(wanted_, [&](const WantedUnit& one) {
     return one.unit == choice.unit && !contains(waiting_, one.unit);
@@ -286,6 +301,7 @@ void Schedule::done(const Choice& choice, SteadyTime now) {
 bool Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime now) {
   bool is_new = false;
   --under_way_;
+  if (is_of_own_share(choice)) end_game_.ended();
   if (choice.peer) {
     PeerView& peer = peers_[*choice.peer];
     --peer.under_way;

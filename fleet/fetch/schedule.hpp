@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "fleet/backlog/wanted_units.hpp"
 #include "fleet/board/board.hpp"
+#include "fleet/fetch/end_game.hpp"
 #include "fleet/fetch/peer_view.hpp"
 #include "fleet/fetch/undelivered.hpp"
 #include "fleet/protocol/owner.hpp"
@@ -46,9 +47,10 @@ enum class Why {
   Refused,  // a peer has it, but did not send it or sent wrong bytes
   Changed,  // the file differs from the one at the walk, or two peers disagree
   Wanted,   // a reader waits for it, and no peer can send it now
+  Slow,     // its owner has not begun it, and this host has read its own share
 };
-inline constexpr std::string_view kWhy[] = {"owner",   "silent",  "gone",  "stuck",
-                                            "refused", "changed", "wanted"};
+inline constexpr std::string_view kWhy[] = {"owner",   "silent",  "gone",   "stuck",
+                                            "refused", "changed", "wanted", "slow"};
 using BytesRead = std::array<std::atomic<Bytes>, std::size(kWhy)>;  // index: Why
 
 struct Choice {
@@ -91,8 +93,8 @@ class Schedule {
   // The next unit, preferably from `first`; no value if there is none at the moment. The unit is in progress
   // until done() or failed().
   std::optional<Choice> next(From first, SteadyTime now);
-  // True if the unit should still be read from the source; call it after other hosts can see the claim.
-  bool is_still_mine(std::uint64_t unit, SteadyTime now) const;
+  // True if it should still be read from the source; call it after other hosts can see the claim.
+  bool is_still_mine(const Choice& choice, SteadyTime now) const;
   void done(const Choice& choice, SteadyTime now);
   // The unit returns to the queue. `is_missing_there`: the peer answered, and does not have it. True if for
   // the first time the peer now counts as having no units because it sends none.
@@ -120,6 +122,7 @@ class Schedule {
   std::vector<WantedUnit> wanted_;      // waiting, under way, or not added yet; the first one first
   std::set<std::uint64_t> source_only_;
   Undelivered undelivered_;
+  EndGame end_game_;
   std::size_t under_way_ = 0;
   SetState::Reads reads_ = SetState::Reads::Normally;  // by this host
   SteadyTime chosen_at_{};                             // time of the last choice; used without a source
@@ -132,6 +135,7 @@ class Schedule {
   std::optional<std::size_t> peer_with(std::uint64_t unit, SteadyTime now, bool is_part = false) const;
   std::optional<Choice> find_at_source(SteadyTime now);
   std::optional<Choice> find_at_peers(SteadyTime now);
+  std::optional<Choice> find_of_slow(SteadyTime now);
   Choice take(const Choice& choice, std::size_t at, SteadyTime now);
 };
 

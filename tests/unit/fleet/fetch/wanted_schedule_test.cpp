@@ -38,7 +38,7 @@ TEST_F(WantedScheduleTest, AUnitOfAPeerIsReadFromTheSourceNow) {
     EXPECT_EQ(choice->unit, of_peer());
     EXPECT_FALSE(choice->peer);
     EXPECT_EQ(choice->why, Why::Wanted);
-    EXPECT_FALSE(schedule_.is_still_mine(choice->unit, kNow));
+    EXPECT_FALSE(schedule_.is_still_mine(*choice, kNow));
   }
 }
 
