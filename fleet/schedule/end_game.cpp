@@ -1,4 +1,4 @@
-#include "fleet/fetch/end_game.hpp"
+#include "fleet/schedule/end_game.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -14,11 +14,11 @@
 #include "base/clock.hpp"
 #include "fleet/backlog/wanted_units.hpp"
 #include "fleet/board/board.hpp"
-#include "fleet/fetch/end_game.hpp"
-#include "fleet/fetch/peer_view.hpp"
-#include "fleet/fetch/undelivered.hpp"
 #include "fleet/protocol/owner.hpp"
 #include "fleet/protocol/set_state.hpp"
+#include "fleet/schedule/end_game.hpp"
+#include "fleet/schedule/peer_view.hpp"
+#include "fleet/schedule/undelivered.hpp"
 
 namespace spark::fleet {
 
@@ -113,9 +113,12 @@ class Schedule {
   struct Cursors {
     Cursor source, peers;
   };
+  struct Limits {
+    unsigned at_once;
+    std::chrono::milliseconds stuck;
+  };
   NodeId self_;
-  unsigned at_once_;
-  std::chrono::milliseconds stuck_;
+  Limits limits_;
   std::vector<PeerView> peers_;
   std::map<NodeId, SteadyTime> asked_;  // time of the first request
   std::vector<std::uint64_t> waiting_;  // in the order of reading from the source
@@ -131,7 +134,6 @@ class Schedule {
 
   std::vector<NodeId> owners(SteadyTime now) const;
   bool is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const;
-  Why why_here(std::uint64_t unit, SteadyTime now) const;
   std::optional<std::size_t> peer_with(std::uint64_t unit, SteadyTime now, bool is_part = false) const;
   std::optional<Choice> find_at_source(SteadyTime now);
   std::optional<Choice> find_at_peers(SteadyTime now);

@@ -1,8 +1,8 @@
 // The order of units that readers wait for.
 #include <gtest/gtest.h>
 
-#include "fleet/fetch/schedule.hpp"
-#include "tests/unit/fleet/fetch/units.hpp"
+#include "fleet/schedule/schedule.hpp"
+#include "tests/unit/fleet/schedule/units.hpp"
 
 using namespace spark;
 using namespace spark::fleet;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "fleet/fetch/peer_view.hpp"
 #include "fleet/protocol/owner.hpp"
+#include "fleet/schedule/peer_view.hpp"
 
 namespace spark::fleet {
 

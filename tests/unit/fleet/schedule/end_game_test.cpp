@@ -1,13 +1,13 @@
 // Hosts of unequal speed, in virtual time: none waits for a slow one, and the source is read once.
-#include "fleet/fetch/end_game.hpp"
+#include "fleet/schedule/end_game.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <memory>
 
-#include "fleet/fetch/schedule.hpp"
-#include "tests/unit/fleet/fetch/units.hpp"
+#include "fleet/schedule/schedule.hpp"
+#include "tests/unit/fleet/schedule/units.hpp"
 
 using namespace spark;
 using namespace spark::fleet;

@@ -1,8 +1,8 @@
-#include "fleet/fetch/schedule.hpp"
+#include "fleet/schedule/schedule.hpp"
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/fleet/fetch/units.hpp"
+#include "tests/unit/fleet/schedule/units.hpp"
 
 using namespace spark;
 using namespace spark::fleet;

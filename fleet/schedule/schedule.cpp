@@ -1,4 +1,4 @@
-#include "fleet/fetch/schedule.hpp"
+#include "fleet/schedule/schedule.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -36,10 +36,24 @@ bool is_up_to_date(std::span<const PeerView> peers, SteadyTime now) {
   return !has_live;
 }
 
+// For a unit of its own share that a host reads from the source.
+Why why_owned(std::uint64_t unit, NodeId self, Reads reads, std::span<const PeerView> peers,
+              std::chrono::milliseconds stuck, SteadyTime now) {
+  bool is_refused = false;
+  for (const PeerView& peer : peers) {
+    const bool is_before = peer.comes_before(self, reads, unit);
+    if (is_before && peer.state.kind == SetState::Kind::None) return Why::Gone;
+    if (is_before && !peer.is_blamed && !peer.is_live()) return Why::Silent;
+    if (is_before && now - peer.moved_at >= stuck) return Why::Stuck;
+    is_refused = is_refused || peer.is_blamed || peer.is_failing || peer.missing.contains(unit);
+  }
+  return is_refused ? Why::Refused : Why::Owner;
+}
+
 }  // namespace
 
 Schedule::Schedule(NodeId self, std::size_t peers, unsigned at_once, std::chrono::milliseconds stuck)
-    : self_(self), at_once_(at_once), stuck_(stuck), peers_(peers) {}
+    : self_(self), limits_{at_once, stuck}, peers_(peers) {}
 
 void Schedule::add(std::span<const std::uint64_t> units) {
   std::vector<NodeId> known;
@@ -138,7 +152,7 @@ std::vector<NodeId> Schedule::owners(SteadyTime now) const {
   };
   add(self_, reads_);
   for (const PeerView& peer : peers_) {
-    if (peer.delivers() && peer.is_staging() && now - peer.moved_at < stuck_)
+    if (peer.delivers() && peer.is_staging() && now - peer.moved_at < limits_.stuck)
       add(peer.state.node, peer.state.reads);
   }
   for (const auto& [node, since] : asked_) {
@@ -150,21 +164,7 @@ std::vector<NodeId> Schedule::owners(SteadyTime now) const {
 bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const {
   if (reads_ == Reads::Never) return false;
   if (source_only_.contains(unit)) return true;
-  return owner_of(unit, owners) == self_ && !is_at_one_of(peers_, unit, reads_, stuck_, now);
-}
-
-// For a unit that is read from the source.
-Why Schedule::why_here(std::uint64_t unit, SteadyTime now) const {
-  if (source_only_.contains(unit)) return Why::Changed;
-  bool is_refused = false;
-  for (const PeerView& peer : peers_) {
-    const bool is_before = peer.comes_before(self_, reads_, unit);
-    if (is_before && peer.state.kind == SetState::Kind::None) return Why::Gone;
-    if (is_before && !peer.is_blamed && !peer.is_live()) return Why::Silent;
-    if (is_before && now - peer.moved_at >= stuck_) return Why::Stuck;
-    is_refused = is_refused || peer.is_blamed || peer.is_failing || peer.missing.contains(unit);
-  }
-  return is_refused ? Why::Refused : Why::Owner;
+  return owner_of(unit, owners) == self_ && !is_at_one_of(peers_, unit, reads_, limits_.stuck, now);
 }
 
 // `is_part`: a peer that vouches for the whole file alone does not help.
@@ -173,7 +173,7 @@ std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime no
   if (source_only_.contains(unit)) return best;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const PeerView& peer = peers_[i];
-    if (!peer.is_live() || now < peer.rests_until || peer.under_way >= at_once_ || !has(peer.at(unit)))
+    if (!peer.is_live() || now < peer.rests_until || peer.under_way >= limits_.at_once || !has(peer.at(unit)))
       continue;
     if (is_part && peer.at(unit) != UnitState::HasPiece) continue;
     // Each host prefers a different peer, so that requests are spread over all peers.
@@ -193,8 +193,10 @@ std::optional<Choice> Schedule::find_at_source(SteadyTime now) {
   for (; at_.source.at < waiting_.size(); ++at_.source.at) {
     const std::uint64_t unit = waiting_[at_.source.at];
     ++looks_;
-    if (is_for_source(unit, all, now))
-      return take({unit, std::nullopt, why_here(unit, now)}, at_.source.at, now);
+    if (!is_for_source(unit, all, now)) continue;
+    const Why why = source_only_.contains(unit) ? Why::Changed
+                                                : why_owned(unit, self_, reads_, peers_, limits_.stuck, now);
+    return take({unit, std::nullopt, why}, at_.source.at, now);
   }
   return std::nullopt;
 }
@@ -231,7 +233,7 @@ std::optional<Choice> Schedule::find_of_slow(SteadyTime now) {
   if (reads_ != Reads::Normally || !is_up_to_date(peers_, now)) return std::nullopt;
   const auto all = owners(now);
   const std::function<bool(std::uint64_t)> is_free = [&](std::uint64_t unit) {
-    return !is_at_one_of(peers_, unit, reads_, stuck_, now);
+    return !is_at_one_of(peers_, unit, reads_, limits_.stuck, now);
   };
   const auto unit = end_game_.find({self_, waiting_, peers_, all, is_free}, now);
   if (!unit) return std::nullopt;
@@ -278,7 +280,7 @@ std::optional<Choice> Schedule::next(From first, SteadyTime now) {
 }
 
 bool Schedule::is_still_mine(const Choice& choice, SteadyTime now) const {
-  if (choice.why == Why::Slow) return !is_at_one_of(peers_, choice.unit, reads_, stuck_, now);
+  if (choice.why == Why::Slow) return !is_at_one_of(peers_, choice.unit, reads_, limits_.stuck, now);
   const auto all = owners(now);
   return is_for_source(choice.unit, all, now);
 }
@@ -295,7 +297,7 @@ void Schedule::done(const Choice& choice, SteadyTime now) {
   PeerView& peer = peers_[*choice.peer];
   peer.failures = 0;
   if (std::exchange(peer.is_failing, false)) at_ = {};
-  if (peer.under_way-- == at_once_) at_.peers = {};  // a slot is free
+  if (peer.under_way-- == limits_.at_once) at_.peers = {};  // a slot is free
 }
 
 bool Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime now) {

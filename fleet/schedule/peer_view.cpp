@@ -1,4 +1,4 @@
-#include "fleet/fetch/peer_view.hpp"
+#include "fleet/schedule/peer_view.hpp"
 
 #include <algorithm>
 #include <utility>
