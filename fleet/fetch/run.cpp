@@ -98,6 +98,7 @@ void ExchangeRun::watch(std::size_t index) {
     if (state) {
       watches_.answered(now - asked_at, now);
       schedule_.heard(index, std::move(*state), now);
+      if (is_first) spread();
     } else {
       schedule_.unheard(index, now);
     }
@@ -106,6 +107,18 @@ void ExchangeRun::watch(std::size_t index) {
     watches_.pause(lock, text ? every : kLookAtSilent);
     if (state) asked_at = std::chrono::steady_clock::now();
   }
+}
+
+// Requires mutex_.
+void ExchangeRun::spread() {
+  bool is_published = false;
+  std::vector<NodeId> others;
+  for (std::size_t peer = 0; peer < exchange_.peers.size(); ++peer) {
+    const SetState& state = schedule_.peer(peer).state;
+    is_published = is_published || state.kind == SetState::Kind::Published;
+    if (state.kind != SetState::Kind::Published && state.node != 0) others.push_back(state.node);
+  }
+  if (is_published) backlog_.spread(exchange_.self, others);
 }
 
 void ExchangeRun::work(std::size_t number) {

@@ -1,6 +1,7 @@
 #include "fleet/schedule/schedule.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace spark::fleet {
@@ -176,12 +177,12 @@ std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime no
     if (!peer.is_live() || now < peer.rests_until || peer.under_way >= limits_.at_once || !has(peer.at(unit)))
       continue;
     if (is_part && peer.at(unit) != UnitState::HasPiece) continue;
-    // Each host prefers a different peer, so that requests are spread over all peers.
-    const auto before = [&](const PeerView& other) {
-      return std::pair(peer.under_way, weight(peer.state.node, self_)) <
-             std::pair(other.under_way, weight(other.state.node, self_));
+    // What a peer that stages the set has is not asked of one that has all of it: the others need that one
+    // for the rest. Each host prefers a different peer, so that requests are spread over all peers.
+    const auto order = [this](const PeerView& one) {
+      return std::tuple(!one.is_staging(), one.under_way, weight(one.state.node, self_));
     };
-    if (!best || before(peers_[*best])) best = i;
+    if (!best || order(peer) < order(peers_[*best])) best = i;
   }
   return best;
 }

@@ -115,6 +115,19 @@ TEST(Schedule, AUnitIsFetchedEvenFromAPeerWithoutProgress) {
   EXPECT_EQ(schedule.next(From::Source, kNow + 2 * kStuck)->peer, 0U);
 }
 
+TEST(Schedule, APeerThatStagesTheSetIsAskedBeforeOneThatHasPublishedIt) {
+  Schedule schedule(kSelf, 2, 4);
+  schedule.add(all_units());
+  for (const std::size_t staging : {0U, 1U}) {
+    schedule.heard(1 - staging, published_by(kFirst), kNow);
+    schedule.heard(staging, staging_of(kSecond, UnitState::HasPiece), kNow);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(schedule.next(From::Peers, kNow)->peer, staging);
+    EXPECT_EQ(schedule.next(From::Peers, kNow)->peer, 1 - staging) << "the other has no slot left";
+    schedule = Schedule(kSelf, 2, 4);
+    schedule.add(all_units());
+  }
+}
+
 TEST(Schedule, AUnitThatOnlyOneHostHasIsFetchedFirst) {
   Schedule schedule(kSelf, 2, 4);
   schedule.add(std::vector<std::uint64_t>{1, 2, 3, 4, 5});
