@@ -80,19 +80,17 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
   return finish_piece(file, choice, *outcome, lane);
 }
 
-// Whether the peer need not say that a file has no attributes: this host sees them itself, or the peer has no
-// source either and took only files without them. It can't say so before its copy is complete.
-bool ExchangeRun::needs_no_word_of_attributes(std::size_t peer) {
-  if (job_.context.has_source) return true;
-  const std::scoped_lock lock(mutex_);
-  return !exchange_.known.empty() && schedule_.peer(peer).is_staging();
-}
-
 // No value if the peer did not send it, or sent wrong bytes: the unit is back in the queue.
 std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, std::size_t want,
                                                                   const Choice& choice, Lane& lane) {
   const PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
-  const bool is_plain = needs_no_word_of_attributes(*choice.peer);
+  // That a file has no attributes: this host sees it itself, or the peer has no source either and took only
+  // such files, which it can't say before its copy is complete.
+  bool is_plain = job_.context.has_source;
+  if (!is_plain && !exchange_.known.empty()) {
+    const std::scoped_lock lock(mutex_);
+    is_plain = schedule_.peer(*choice.peer).is_staging();
+  }
   const auto began = std::chrono::steady_clock::now();
   const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kForUnit);
   const bool is_whole = head && head->status == 200 && head->length == want && (head->piece || head->file) &&

@@ -42,6 +42,19 @@ Error not_sent(bool is_wrong, std::string hint) {
   return {Errc::Unavailable, "no peer sends all of it", std::move(hint)};
 }
 
+// Where a peer has published the set.
+void spread(Backlog& backlog, const Schedule& schedule, const ExchangeContext& exchange) {
+  bool is_published = false;
+  std::vector<NodeId> others;
+  for (std::size_t peer = 0; peer < exchange.peers.size(); ++peer) {
+    const SetState& state = schedule.peer(peer).state;
+    const bool has_all = state.kind == SetState::Kind::Published;
+    is_published = is_published || has_all;
+    if (!has_all && state.node != 0) others.push_back(state.node);
+  }
+  if (is_published) backlog.spread(exchange.self, others);
+}
+
 }  // namespace
 
 ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& job)
@@ -98,7 +111,7 @@ void ExchangeRun::watch(std::size_t index) {
     if (state) {
       watches_.answered(now - asked_at, now);
       schedule_.heard(index, std::move(*state), now);
-      if (is_first) spread();
+      if (is_first) spread(backlog_, schedule_, exchange_);
     } else {
       schedule_.unheard(index, now);
     }
@@ -107,18 +120,6 @@ void ExchangeRun::watch(std::size_t index) {
     watches_.pause(lock, text ? every : kLookAtSilent);
     if (state) asked_at = std::chrono::steady_clock::now();
   }
-}
-
-// Requires mutex_.
-void ExchangeRun::spread() {
-  bool is_published = false;
-  std::vector<NodeId> others;
-  for (std::size_t peer = 0; peer < exchange_.peers.size(); ++peer) {
-    const SetState& state = schedule_.peer(peer).state;
-    is_published = is_published || state.kind == SetState::Kind::Published;
-    if (state.kind != SetState::Kind::Published && state.node != 0) others.push_back(state.node);
-  }
-  if (is_published) backlog_.spread(exchange_.self, others);
 }
 
 void ExchangeRun::work(std::size_t number) {

@@ -92,7 +92,6 @@ class ExchangeRun {
   PeerWatches watches_;
 
   void watch(std::size_t peer);
-  void spread();
   void work(std::size_t lane);
   std::optional<Choice> next(From first);
   void open_more(Lane& lane, bool for_readers);
@@ -108,7 +107,6 @@ class ExchangeRun {
   Result<Fetched> pack_from_peer(const Choice& choice, Lane& lane);
   std::optional<staging::PieceOutcome> piece_from_peer(File& file, std::size_t want, const Choice& choice,
                                                        Lane& lane);
-  bool needs_no_word_of_attributes(std::size_t peer);
   bool may_be_offered(File& file, const Choice& choice, const staging::PieceOutcome& outcome);
   Result<> finish_piece(const FilePtr& file, const Choice& choice, const staging::PieceOutcome& outcome,
                         Lane& lane);
