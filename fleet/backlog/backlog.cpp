@@ -64,6 +64,21 @@ Backlog::Backlog(staging::ExchangeJob& job, const Layout& layout,
   }
 }
 
+void Backlog::spread(NodeId self, std::span<const NodeId> others) {
+  struct Ranked {
+    std::size_t rank;
+    std::uint64_t order, file;
+  };
+  const auto end = large_.end() - static_cast<std::ptrdiff_t>(first_.size());
+  std::vector<Ranked> ranked;
+  for (auto file = large_.begin(); file != end; ++file)
+    ranked.push_back({rank_of(self, *file, others), weight(self, *file), *file});
+  std::ranges::sort(ranked, [](const Ranked& a, const Ranked& b) {
+    return a.rank != b.rank ? a.rank > b.rank : a.order < b.order;
+  });
+  std::ranges::transform(ranked, large_.begin(), &Ranked::file);
+}
+
 std::optional<std::uint64_t> Backlog::take_file(const Busy& busy, bool for_readers) {
   if (opening_ || large_.empty()) return std::nullopt;
   const bool is_first = first_.erase(large_.back()) > 0;

@@ -10,6 +10,7 @@
 
 #include "fleet/backlog/wanted_units.hpp"
 #include "fleet/protocol/layout.hpp"
+#include "fleet/protocol/owner.hpp"
 #include "staging/copy/exchange.hpp"
 #include "staging/copy/transfer/left_files.hpp"
 
@@ -20,6 +21,11 @@ class Backlog {
  public:
   // Takes what is exchanged from the lists of the job, which outlives it, as does the rest.
   Backlog(staging::ExchangeJob& job, const Layout& layout, const std::vector<staging::Entry*>& entry_of);
+
+  // Where a peer has published the set: each host begins with its share of the large files. It can send one
+  // only once it is whole, and what all get at the same time only the publisher sends. `others` may stage the
+  // set.
+  void spread(NodeId self, std::span<const NodeId> others);
 
   // Nothing is left to begin, and no file is being opened.
   bool is_empty() const { return large_.empty() && packs_.empty() && !opening_; }

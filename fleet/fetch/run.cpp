@@ -42,6 +42,19 @@ Error not_sent(bool is_wrong, std::string hint) {
   return {Errc::Unavailable, "no peer sends all of it", std::move(hint)};
 }
 
+// Where a peer has published the set.
+void spread(Backlog& backlog, const Schedule& schedule, const ExchangeContext& exchange) {
+  bool is_published = false;
+  std::vector<NodeId> others;
+  for (std::size_t peer = 0; peer < exchange.peers.size(); ++peer) {
+    const SetState& state = schedule.peer(peer).state;
+    const bool has_all = state.kind == SetState::Kind::Published;
+    is_published = is_published || has_all;
+    if (!has_all && state.node != 0) others.push_back(state.node);
+  }
+  if (is_published) backlog.spread(exchange.self, others);
+}
+
 }  // namespace
 
 ExchangeRun::ExchangeRun(const ExchangeContext& exchange, staging::ExchangeJob& job)
@@ -98,6 +111,7 @@ void ExchangeRun::watch(std::size_t index) {
     if (state) {
       watches_.answered(now - asked_at, now);
       schedule_.heard(index, std::move(*state), now);
+      if (is_first) spread(backlog_, schedule_, exchange_);
     } else {
       schedule_.unheard(index, now);
     }
@@ -175,7 +189,7 @@ std::optional<Choice> ExchangeRun::next(From first) {
   exchange_.board.set_unit(choice->unit, UnitState::Reading);
   if (choice->why == Why::Wanted) return choice;
   schedule_.asked_by(exchange_.board.members(), now);
-  if (schedule_.is_still_mine(choice->unit, now)) return choice;
+  if (schedule_.is_still_mine(*choice, now)) return choice;
   exchange_.board.set_unit(choice->unit, UnitState::Absent);
   schedule_.failed(*choice, false, now);
   return std::nullopt;

@@ -100,7 +100,7 @@ std::optional<Choice> SharedWalk::next() {
   if (!choice || choice->peer) return choice;
   presence_->board().set_unit(kTheWalk, UnitState::Reading);
   schedule_->asked_by(presence_->board().members(), now);
-  if (schedule_->is_still_mine(kTheWalk, now)) return choice;
+  if (schedule_->is_still_mine(*choice, now)) return choice;
   presence_->board().set_unit(kTheWalk, UnitState::Absent);
   schedule_->failed(*choice, false, now);
   return std::nullopt;

@@ -11,7 +11,7 @@
 
 #include "fleet/fetch/peer.hpp"
 #include "fleet/fetch/presence.hpp"
-#include "fleet/fetch/schedule.hpp"
+#include "fleet/schedule/schedule.hpp"
 #include "staging/copy/exchange.hpp"
 
 namespace spark::fleet {

@@ -42,7 +42,8 @@ void ExchangeRun::give_up_peer(std::size_t peer, std::string_view path) {
 
 std::string warning_of_failing(const Peer& peer) {
   return "peer " + peer.name() + " answered, but sent none of the requested data for " +
-         format_duration(kUndelivered) + "; it was taken from elsewhere: look at that host's drive";
+         format_duration(kUndelivered) +
+         "; it is asked again, and others meanwhile: look at that host's drive";
 }
 
 Result<> ExchangeRun::get_pack(const Choice& choice, Lane& lane) {

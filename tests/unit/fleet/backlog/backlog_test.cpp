@@ -64,6 +64,38 @@ TEST_F(BacklogTest, AFileWaitsForRoomOnlyIfAReaderWaitsForIt) {
   EXPECT_FALSE(backlog_->waits_for_room(kMany));
 }
 
+TEST_F(BacklogTest, HostsThatGetAPublishedCopyBeginWithTheirShares) {
+  for (NodeId host = 1; host < 20; ++host) {
+    const NodeId other = host + 100;
+    const auto order_of = [&](NodeId self, NodeId peer) {
+      large_ = {&entries_[0], &entries_[1]};
+      Backlog backlog(job_, layout_, entry_of_);
+      backlog.spread(self, std::span(&peer, 1));
+      std::vector<std::uint64_t> order;
+      while (const auto file = backlog.take_file({0, 0}, false)) {
+        order.push_back(*file);
+        backlog.opened();
+      }
+      return order;
+    };
+    const auto here = order_of(host, other), there = order_of(other, host);
+    const auto owner = [&](std::uint64_t file) { return owner_of(file, std::vector{host, other}); };
+    if (owner(0) == owner(1)) continue;
+    EXPECT_NE(here, there) << host;
+    EXPECT_EQ(owner(here.front()), host);
+  }
+}
+
+TEST_F(BacklogTest, WhatReadersWaitForStaysFirst) {
+  for (NodeId self = 1; self < 20; ++self) {
+    large_ = {&entries_[0], &entries_[1]};
+    Backlog backlog(job_, layout_, entry_of_);
+    EXPECT_TRUE(backlog.bring_forward({1, layout_.first_unit_of(1), layout_.first_unit_of(1) + 2}, false));
+    backlog.spread(self, {});
+    EXPECT_EQ(backlog.take_file({0, 0}, false), 1U);
+  }
+}
+
 TEST_F(BacklogTest, WhatIsNotExchangedIsHandedOver) {
   EXPECT_TRUE(large_.empty());
   EXPECT_FALSE(backlog_->bring_forward({6, layout_.first_unit_of(6), layout_.first_unit_of(6) + 2}, false));

@@ -58,4 +58,39 @@ TEST_F(PeerExchangeTest, AHostWithoutItsVolumeSaysThatItReadsNothing) {
   EXPECT_EQ(told_by(*host_.exchange({other_.address()}, true)), SetState::Reads::Never);
 }
 
+// All at once, as by one srun; the rate leaves them time to hear of each other.
+TEST_F(PeerExchangeTest, HostsThatGetTheShardsOfAPublishedCopyTogetherExchangeThem) {
+  constexpr int kFiles = 16, kHosts = 3;
+  constexpr std::size_t kSize = 9 * kMiB;  // two pieces
+  const std::filesystem::path shards = folder_ / "shards";
+  std::filesystem::create_directories(shards);
+  for (int i = 0; i < kFiles; ++i)
+    ASSERT_TRUE(write_file_atomically(shards / std::to_string(i), std::string(kSize, static_cast<char>(i))));
+  ASSERT_TRUE(other_.stage({"set", shards, {}}, {}));
+  std::vector<std::unique_ptr<FleetHost>> hosts;
+  for (int i = 0; i < kHosts; ++i)
+    hosts.push_back(std::make_unique<FleetHost>(key_, "nqn." + std::to_string(i)));
+  const auto get = [&](const FleetHost* self, FleetHost& host) {
+    std::vector<PeerAddress> peers{other_.address()};
+    for (const auto& one : hosts)
+      if (one.get() != self) peers.push_back(one->address());
+    staging::Source source{"set", "", {}};
+    source.is_away = true;
+    source.path = "peers:set";
+    staging::CopyOptions options;
+    options.rate.most = 40'000'000;
+    const auto with = host.exchange(peers, true);
+    const auto to = host.cache();
+    options.exchange = with.get();
+    EXPECT_TRUE(find_elsewhere(source, *to, *with));
+    EXPECT_TRUE(to->stage(source, options, {}, StopFlag(false)));
+    with->published();
+  };
+  std::vector<std::thread> threads;
+  for (const auto& host : hosts) threads.emplace_back([&] { get(host.get(), *host); });
+  for (std::thread& thread : threads) thread.join();
+  const auto sent = other_.server().report()["served_bytes"].to_number<std::uint64_t>();
+  EXPECT_LE(static_cast<double>(sent), 2.2 * kFiles * kSize) << "about 1.6; 3 without an exchange";
+}
+
 }  // namespace

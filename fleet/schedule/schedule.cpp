@@ -1,6 +1,7 @@
-#include "fleet/fetch/schedule.hpp"
+#include "fleet/schedule/schedule.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace spark::fleet {
@@ -22,6 +23,10 @@ void bring_forward(const WantedUnit& wanted, std::vector<std::uint64_t>& units) 
   std::sort(units.begin(), others);
 }
 
+bool is_of_own_share(const Choice& choice) {
+  return !choice.peer && choice.why != Why::Slow;
+}
+
 // False after this host itself was stopped: what it knows of the others is old.
 bool is_up_to_date(std::span<const PeerView> peers, SteadyTime now) {
   bool has_live = false;
@@ -32,10 +37,24 @@ bool is_up_to_date(std::span<const PeerView> peers, SteadyTime now) {
   return !has_live;
 }
 
+// For a unit of its own share that a host reads from the source.
+Why why_owned(std::uint64_t unit, NodeId self, Reads reads, std::span<const PeerView> peers,
+              std::chrono::milliseconds stuck, SteadyTime now) {
+  bool is_refused = false;
+  for (const PeerView& peer : peers) {
+    const bool is_before = peer.comes_before(self, reads, unit);
+    if (is_before && peer.state.kind == SetState::Kind::None) return Why::Gone;
+    if (is_before && !peer.is_blamed && !peer.is_live()) return Why::Silent;
+    if (is_before && now - peer.moved_at >= stuck) return Why::Stuck;
+    is_refused = is_refused || peer.is_blamed || peer.is_failing || peer.missing.contains(unit);
+  }
+  return is_refused ? Why::Refused : Why::Owner;
+}
+
 }  // namespace
 
 Schedule::Schedule(NodeId self, std::size_t peers, unsigned at_once, std::chrono::milliseconds stuck)
-    : self_(self), at_once_(at_once), stuck_(stuck), peers_(peers) {}
+    : self_(self), limits_{at_once, stuck}, peers_(peers) {}
 
 void Schedule::add(std::span<const std::uint64_t> units) {
   std::vector<NodeId> known;
@@ -56,6 +75,7 @@ void Schedule::add(std::span<const std::uint64_t> units) {
     return a.rank != b.rank ? a.rank < b.rank : a.order < b.order;
   });
   for (const Ranked& one : ranked) waiting_.push_back(one.unit);
+  end_game_.added(units);
   for (const WantedUnit& wanted : wanted_)
     if (std::ranges::find(units, wanted.unit) != units.end()) bring_forward(wanted, waiting_);
 }
@@ -133,7 +153,7 @@ std::vector<NodeId> Schedule::owners(SteadyTime now) const {
   };
   add(self_, reads_);
   for (const PeerView& peer : peers_) {
-    if (peer.delivers() && peer.is_staging() && now - peer.moved_at < stuck_)
+    if (peer.delivers() && peer.is_staging() && now - peer.moved_at < limits_.stuck)
       add(peer.state.node, peer.state.reads);
   }
   for (const auto& [node, since] : asked_) {
@@ -145,24 +165,7 @@ std::vector<NodeId> Schedule::owners(SteadyTime now) const {
 bool Schedule::is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const {
   if (reads_ == Reads::Never) return false;
   if (source_only_.contains(unit)) return true;
-  if (owner_of(unit, owners) != self_) return false;
-  return std::ranges::none_of(peers_, [&](const PeerView& peer) {
-    return peer.delivers() && (has(peer.at(unit)) || peer.is_awaited(unit, reads_, stuck_, now));
-  });
-}
-
-// For a unit that is read from the source.
-Why Schedule::why_here(std::uint64_t unit, SteadyTime now) const {
-  if (source_only_.contains(unit)) return Why::Changed;
-  bool is_refused = false;
-  for (const PeerView& peer : peers_) {
-    const bool is_before = peer.comes_before(self_, reads_, unit);
-    if (is_before && peer.state.kind == SetState::Kind::None) return Why::Gone;
-    if (is_before && !peer.is_blamed && !peer.is_live()) return Why::Silent;
-    if (is_before && now - peer.moved_at >= stuck_) return Why::Stuck;
-    is_refused = is_refused || peer.is_blamed || peer.is_failing || peer.missing.contains(unit);
-  }
-  return is_refused ? Why::Refused : Why::Owner;
+  return owner_of(unit, owners) == self_ && !is_at_one_of(peers_, unit, reads_, limits_.stuck, now);
 }
 
 // `is_part`: a peer that vouches for the whole file alone does not help.
@@ -171,15 +174,15 @@ std::optional<std::size_t> Schedule::peer_with(std::uint64_t unit, SteadyTime no
   if (source_only_.contains(unit)) return best;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const PeerView& peer = peers_[i];
-    if (!peer.is_live() || now < peer.rests_until || peer.under_way >= at_once_ || !has(peer.at(unit)))
+    if (!peer.is_live() || now < peer.rests_until || peer.under_way >= limits_.at_once || !has(peer.at(unit)))
       continue;
     if (is_part && peer.at(unit) != UnitState::HasPiece) continue;
-    // Each host prefers a different peer, so that requests are spread over all peers.
-    const auto before = [&](const PeerView& other) {
-      return std::pair(peer.under_way, weight(peer.state.node, self_)) <
-             std::pair(other.under_way, weight(other.state.node, self_));
+    // What a peer that stages the set has is not asked of one that has all of it: the others need that one
+    // for the rest. Each host prefers a different peer, so that requests are spread over all peers.
+    const auto order = [this](const PeerView& one) {
+      return std::tuple(!one.is_staging(), one.under_way, weight(one.state.node, self_));
     };
-    if (!best || before(peers_[*best])) best = i;
+    if (!best || order(peer) < order(peers_[*best])) best = i;
   }
   return best;
 }
@@ -191,8 +194,10 @@ std::optional<Choice> Schedule::find_at_source(SteadyTime now) {
   for (; at_.source.at < waiting_.size(); ++at_.source.at) {
     const std::uint64_t unit = waiting_[at_.source.at];
     ++looks_;
-    if (is_for_source(unit, all, now))
-      return take({unit, std::nullopt, why_here(unit, now)}, at_.source.at, now);
+    if (!is_for_source(unit, all, now)) continue;
+    const Why why = source_only_.contains(unit) ? Why::Changed
+                                                : why_owned(unit, self_, reads_, peers_, limits_.stuck, now);
+    return take({unit, std::nullopt, why}, at_.source.at, now);
   }
   return std::nullopt;
 }
@@ -225,6 +230,18 @@ std::optional<Choice> Schedule::find_at_peers(SteadyTime now) {
   return take(*best, best_at, now);
 }
 
+std::optional<Choice> Schedule::find_of_slow(SteadyTime now) {
+  if (reads_ != Reads::Normally || !is_up_to_date(peers_, now)) return std::nullopt;
+  const auto all = owners(now);
+  const std::function<bool(std::uint64_t)> is_free = [&](std::uint64_t unit) {
+    return !is_at_one_of(peers_, unit, reads_, limits_.stuck, now);
+  };
+  const auto unit = end_game_.find({self_, waiting_, peers_, all, is_free}, now);
+  if (!unit) return std::nullopt;
+  const auto at = std::ranges::find(waiting_, *unit) - waiting_.begin();
+  return take({*unit, std::nullopt, Why::Slow}, static_cast<std::size_t>(at), now);
+}
+
 Choice Schedule::take(const Choice& choice, std::size_t at, SteadyTime now) {
   chosen_at_ = now;
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -236,6 +253,7 @@ Choice Schedule::take(const Choice& choice, std::size_t at, SteadyTime now) {
     return peer.is_live() && peer.is_staging() &&
            (peer.state.reads != Reads::Slowly || reads_ == Reads::Slowly);
   });
+  if (is_of_own_share(choice)) end_game_.began();
   if (choice.peer) {
     ++peers_[*choice.peer].under_way;
   } else if (has_others && choice.why != Why::Changed) {
@@ -256,21 +274,21 @@ std::optional<Choice> Schedule::next(From first, SteadyTime now) {
   }
   if (first == From::Wanted) return std::nullopt;
   const bool is_ahead = first == From::Source ? undelivered_.are_many_late(now) : undelivered_.are_many();
-  if (first != From::Peers && !is_ahead) {
-    if (auto choice = find_at_source(now)) return choice;
-    return find_at_peers(now);
-  }
-  if (auto choice = find_at_peers(now)) return choice;
-  return find_at_source(now);
+  const bool is_source_first = first != From::Peers && !is_ahead;
+  auto choice = is_source_first ? find_at_source(now) : find_at_peers(now);
+  if (!choice) choice = is_source_first ? find_at_peers(now) : find_at_source(now);
+  return choice ? choice : find_of_slow(now);
 }
 
-bool Schedule::is_still_mine(std::uint64_t unit, SteadyTime now) const {
+bool Schedule::is_still_mine(const Choice& choice, SteadyTime now) const {
+  if (choice.why == Why::Slow) return !is_at_one_of(peers_, choice.unit, reads_, limits_.stuck, now);
   const auto all = owners(now);
-  return is_for_source(unit, all, now);
+  return is_for_source(choice.unit, all, now);
 }
 
 void Schedule::done(const Choice& choice, SteadyTime now) {
   --under_way_;
+  if (is_of_own_share(choice)) end_game_.ended();
   // It may have to be got again for its readers.
   std::erase_if(wanted_, [&](const WantedUnit& one) {
     return one.unit == choice.unit && !contains(waiting_, one.unit);
@@ -280,12 +298,13 @@ void Schedule::done(const Choice& choice, SteadyTime now) {
   PeerView& peer = peers_[*choice.peer];
   peer.failures = 0;
   if (std::exchange(peer.is_failing, false)) at_ = {};
-  if (peer.under_way-- == at_once_) at_.peers = {};  // a slot is free
+  if (peer.under_way-- == limits_.at_once) at_.peers = {};  // a slot is free
 }
 
 bool Schedule::failed(const Choice& choice, bool is_missing_there, SteadyTime now) {
   bool is_new = false;
   --under_way_;
+  if (is_of_own_share(choice)) end_game_.ended();
   if (choice.peer) {
     PeerView& peer = peers_[*choice.peer];
     --peer.under_way;

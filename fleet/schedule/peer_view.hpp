@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/clock.hpp"
 #include "fleet/protocol/owner.hpp"
@@ -44,5 +45,9 @@ struct PeerView {
   // True if the peer, as it last staged the set, reads this unit rather than `self`.
   bool comes_before(NodeId self, Reads here, std::uint64_t unit) const;
 };
+
+// True if a peer has the unit, or this host waits for its read.
+bool is_at_one_of(std::span<const PeerView> peers, std::uint64_t unit, SetState::Reads here,
+                  std::chrono::milliseconds stuck, SteadyTime now);
 
 }  // namespace spark::fleet

@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "fleet/fetch/schedule.hpp"
-#include "tests/unit/fleet/fetch/units.hpp"
+#include "fleet/schedule/schedule.hpp"
+#include "tests/unit/fleet/schedule/units.hpp"
 
 using namespace spark;
 using namespace spark::fleet;

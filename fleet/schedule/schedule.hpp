@@ -14,10 +14,11 @@
 #include "base/clock.hpp"
 #include "fleet/backlog/wanted_units.hpp"
 #include "fleet/board/board.hpp"
-#include "fleet/fetch/peer_view.hpp"
-#include "fleet/fetch/undelivered.hpp"
 #include "fleet/protocol/owner.hpp"
 #include "fleet/protocol/set_state.hpp"
+#include "fleet/schedule/end_game.hpp"
+#include "fleet/schedule/peer_view.hpp"
+#include "fleet/schedule/undelivered.hpp"
 
 namespace spark::fleet {
 
@@ -46,9 +47,10 @@ enum class Why {
   Refused,  // a peer has it, but did not send it or sent wrong bytes
   Changed,  // the file differs from the one at the walk, or two peers disagree
   Wanted,   // a reader waits for it, and no peer can send it now
+  Slow,     // its owner has not begun it, and this host has read its own share
 };
-inline constexpr std::string_view kWhy[] = {"owner",   "silent",  "gone",  "stuck",
-                                            "refused", "changed", "wanted"};
+inline constexpr std::string_view kWhy[] = {"owner",   "silent",  "gone",   "stuck",
+                                            "refused", "changed", "wanted", "slow"};
 using BytesRead = std::array<std::atomic<Bytes>, std::size(kWhy)>;  // index: Why
 
 struct Choice {
@@ -91,8 +93,8 @@ class Schedule {
   // The next unit, preferably from `first`; no value if there is none at the moment. The unit is in progress
   // until done() or failed().
   std::optional<Choice> next(From first, SteadyTime now);
-  // True if the unit should still be read from the source; call it after other hosts can see the claim.
-  bool is_still_mine(std::uint64_t unit, SteadyTime now) const;
+  // True if it should still be read from the source; call it after other hosts can see the claim.
+  bool is_still_mine(const Choice& choice, SteadyTime now) const;
   void done(const Choice& choice, SteadyTime now);
   // The unit returns to the queue. `is_missing_there`: the peer answered, and does not have it. True if for
   // the first time the peer now counts as having no units because it sends none.
@@ -111,15 +113,19 @@ class Schedule {
   struct Cursors {
     Cursor source, peers;
   };
+  struct Limits {
+    unsigned at_once;
+    std::chrono::milliseconds stuck;
+  };
   NodeId self_;
-  unsigned at_once_;
-  std::chrono::milliseconds stuck_;
+  Limits limits_;
   std::vector<PeerView> peers_;
   std::map<NodeId, SteadyTime> asked_;  // time of the first request
   std::vector<std::uint64_t> waiting_;  // in the order of reading from the source
   std::vector<WantedUnit> wanted_;      // waiting, under way, or not added yet; the first one first
   std::set<std::uint64_t> source_only_;
   Undelivered undelivered_;
+  EndGame end_game_;
   std::size_t under_way_ = 0;
   SetState::Reads reads_ = SetState::Reads::Normally;  // by this host
   SteadyTime chosen_at_{};                             // time of the last choice; used without a source
@@ -128,10 +134,10 @@ class Schedule {
 
   std::vector<NodeId> owners(SteadyTime now) const;
   bool is_for_source(std::uint64_t unit, std::span<const NodeId> owners, SteadyTime now) const;
-  Why why_here(std::uint64_t unit, SteadyTime now) const;
   std::optional<std::size_t> peer_with(std::uint64_t unit, SteadyTime now, bool is_part = false) const;
   std::optional<Choice> find_at_source(SteadyTime now);
   std::optional<Choice> find_at_peers(SteadyTime now);
+  std::optional<Choice> find_of_slow(SteadyTime now);
   Choice take(const Choice& choice, std::size_t at, SteadyTime now);
 };
 

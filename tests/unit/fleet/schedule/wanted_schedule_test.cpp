@@ -1,8 +1,8 @@
 // The order of units that readers wait for.
 #include <gtest/gtest.h>
 
-#include "fleet/fetch/schedule.hpp"
-#include "tests/unit/fleet/fetch/units.hpp"
+#include "fleet/schedule/schedule.hpp"
+#include "tests/unit/fleet/schedule/units.hpp"
 
 using namespace spark;
 using namespace spark::fleet;
@@ -38,7 +38,7 @@ TEST_F(WantedScheduleTest, AUnitOfAPeerIsReadFromTheSourceNow) {
     EXPECT_EQ(choice->unit, of_peer());
     EXPECT_FALSE(choice->peer);
     EXPECT_EQ(choice->why, Why::Wanted);
-    EXPECT_FALSE(schedule_.is_still_mine(choice->unit, kNow));
+    EXPECT_FALSE(schedule_.is_still_mine(*choice, kNow));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "fleet/fetch/undelivered.hpp"
+#include "fleet/schedule/undelivered.hpp"
 
 #include <gtest/gtest.h>
 

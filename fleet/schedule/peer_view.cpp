@@ -1,4 +1,4 @@
-#include "fleet/fetch/peer_view.hpp"
+#include "fleet/schedule/peer_view.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -49,6 +49,13 @@ bool PeerView::comes_before(NodeId self, Reads here, std::uint64_t unit) const {
   if (!staged || *staged == Reads::Never) return false;
   if (*staged != here) return *staged < here;
   return weight(state.node, unit) > weight(self, unit);
+}
+
+bool is_at_one_of(std::span<const PeerView> peers, std::uint64_t unit, SetState::Reads here,
+                  std::chrono::milliseconds stuck, SteadyTime now) {
+  return std::ranges::any_of(peers, [&](const PeerView& peer) {
+    return peer.delivers() && (has(peer.at(unit)) || peer.is_awaited(unit, here, stuck, now));
+  });
 }
 
 }  // namespace spark::fleet

@@ -1,8 +1,8 @@
-#include "fleet/fetch/schedule.hpp"
+#include "fleet/schedule/schedule.hpp"
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/fleet/fetch/units.hpp"
+#include "tests/unit/fleet/schedule/units.hpp"
 
 using namespace spark;
 using namespace spark::fleet;
@@ -113,6 +113,19 @@ TEST(Schedule, AUnitIsFetchedEvenFromAPeerWithoutProgress) {
   schedule.add(all_units());
   schedule.heard(0, staging_of(kFirst, UnitState::HasPiece), kNow + 2 * kStuck);
   EXPECT_EQ(schedule.next(From::Source, kNow + 2 * kStuck)->peer, 0U);
+}
+
+TEST(Schedule, APeerThatStagesTheSetIsAskedBeforeOneThatHasPublishedIt) {
+  Schedule schedule(kSelf, 2, 4);
+  schedule.add(all_units());
+  for (const std::size_t staging : {0U, 1U}) {
+    schedule.heard(1 - staging, published_by(kFirst), kNow);
+    schedule.heard(staging, staging_of(kSecond, UnitState::HasPiece), kNow);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(schedule.next(From::Peers, kNow)->peer, staging);
+    EXPECT_EQ(schedule.next(From::Peers, kNow)->peer, 1 - staging) << "the other has no slot left";
+    schedule = Schedule(kSelf, 2, 4);
+    schedule.add(all_units());
+  }
 }
 
 TEST(Schedule, AUnitThatOnlyOneHostHasIsFetchedFirst) {
