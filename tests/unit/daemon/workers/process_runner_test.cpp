@@ -238,7 +238,7 @@ TEST_F(RunnerTest, AWorkerThatEndsWhenAskedIsAskedAndThenKilled) {
 }
 
 TEST_F(RunnerTest, TheAnswerOfAWorkerThatIsStuckAtItsEndIsNotLost) {
-  worker.on("serve-all", "echo '{\"progress\": {}}'; sleep 0.5; echo '{\"result\": {}}'");
+  worker.on("serve-all", "echo '{\"progress\": {}}'; sleep 0.5; echo '{\"result\": {}}'; exec >&-");
   std::optional<Unkillable> stuck;
   Call made = call("serve-all");
   made.ends_when_asked = true;
