@@ -61,16 +61,19 @@ struct ProcessRunner::Running {
   Call call;
   WorkerPtr worker;
   Timer timer;  // the deadline, then the grace period after the kill
-  bool timed_out = false, cancelled = false, ended = false, given_up = false;
+  bool timed_out = false, cancelled = false, ended = false, given_up = false, was_asked = false;
   int ended_by = 0;      // a signal
   bool is_heard = true;  // as far as known: the request was received, and may have been started
 
-  // Kills its process group, including mount helpers.
+  // Its process group, including mount helpers. A call that ends when asked is asked first.
   void kill() {
     if (ended) return;
-    ::kill(-worker->pid, SIGKILL);
-    ::kill(worker->pid, SIGKILL);
+    const int signal = is_to_be_asked() ? SIGTERM : SIGKILL;
+    was_asked = true;
+    ::kill(-worker->pid, signal);
+    ::kill(worker->pid, signal);
   }
+  bool is_to_be_asked() const { return call.ends_when_asked && !was_asked; }
 
   void give_up() {
     given_up = true;
@@ -89,13 +92,16 @@ struct ProcessRunner::Running {
 
 namespace {
 
-// Arms the timer; when it fires, kills the worker, and abandons it after the grace period.
+// Kills the worker, and abandons it after the grace period.
 template <class Running>
 void kill_and_expect_the_end(const std::shared_ptr<Running>& running) {
+  const bool was_asked_now = running->is_to_be_asked();
   running->kill();
   running->timer.expires_after(kGrace);
-  running->timer.then([running] {
-    if (!running->ended) running->give_up();
+  running->timer.then([running, was_asked_now] {
+    if (running->ended) return;
+    if (was_asked_now) return kill_and_expect_the_end(running);
+    running->give_up();
   });
 }
 
@@ -268,6 +274,13 @@ asio::awaitable<ProcessRunner::Answer> ProcessRunner::converse(std::shared_ptr<R
 }
 
 asio::awaitable<void> ProcessRunner::reap(std::shared_ptr<Running> running) {
+  // Its output has ended, and so does the worker, unless one of its threads is stuck in the kernel.
+  if (running->call.ends_when_asked && !running->cancelled && !running->timed_out) {
+    running->timer.expires_after(kGrace);
+    running->timer.then([running] {
+      if (!running->ended) running->give_up();
+    });
+  }
   // If it was abandoned while its output was still read, nothing would end a wait that starts now.
   if (!running->given_up) co_await running->worker->pidfd.async_wait(Stream::wait_read, kToken);
   siginfo_t info{};

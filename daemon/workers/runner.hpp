@@ -34,6 +34,7 @@ struct Call {
   Sharing sharing = Sharing::Nothing;
   std::function<void(const json::object&)> on_progress{};
   std::function<void(pid_t)> on_start{};  // the worker's process; it has ended when run() returns
+  bool ends_when_asked = false;           // by SIGTERM, and is killed only if it does not end
   int descriptor = -1;  // of the caller, which keeps it open; the worker gets it as kInherited. -1: none
 
   bool is_short() const { return sharing != Sharing::Nothing; }

@@ -38,6 +38,7 @@ asio::awaitable<void> Supervisor::run(std::uint64_t turn, json::object request) 
     call.verb = work_.verb;
     call.subject = work_.subject;
     call.request = request;
+    call.ends_when_asked = true;
     call.on_progress = [this, turn, &backoff](const json::object& report) {
       if (turn != turn_) return;  // of a worker that is being ended for another request
       last_ = report;

@@ -87,10 +87,15 @@ bool is_old(const std::filesystem::path& path) {
   return ::lstat(path.c_str(), &info) == 0 && ::time(nullptr) - info.st_mtim.tv_sec > kOldSeconds;
 }
 
+bool is_held(const std::filesystem::path& path) {
+  const UniqueFd board(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  return board && is_locked_elsewhere(board);
+}
+
 // True if a worker of this host stages the set.
 bool is_staged(const std::filesystem::path& folder, const std::string& set) {
-  const UniqueFd board(::open(Board::path_of(folder, set).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  return board && is_locked_elsewhere(board);
+  const std::string name = set + ".board";
+  return is_held(fast_folder(folder) / name) || is_held(folder / name);
 }
 
 // Files of workers that were killed, in `folder` or in the memory folder. A board that is new may not be
@@ -129,6 +134,20 @@ struct Board::Header {
 
 namespace {
 
+// With all its space, so that no write to the mapped file fails.
+Result<UniqueFd> make_whole(const std::filesystem::path& path, std::size_t bytes) {
+  auto file = make_file(path);
+  if (!file) return file;
+  const int made = ::posix_fallocate(file->get(), 0, static_cast<off_t>(bytes));
+  if (made == 0) return file;
+  ::unlink(path.c_str());
+  return fail_errno(made, "making " + printable(path.native()));
+}
+
+bool is_lack_of_space(const Error& error) {
+  return error.number == ENOSPC || error.number == ENOMEM;
+}
+
 std::size_t bytes_of(const BoardSize& size, std::size_t header) {
   // State bytes, then a digest for each piece, then a flag and a digest for each small file.
   return header + size.units + size.pieces * kDigestBytes + size.small_files * (kDigestBytes + 1);
@@ -137,7 +156,9 @@ std::size_t bytes_of(const BoardSize& size, std::size_t header) {
 }  // namespace
 
 std::filesystem::path Board::path_of(const std::filesystem::path& folder, const std::string& set) {
-  return fast_folder(folder) / (set + ".board");
+  const std::string name = set + ".board";
+  const std::filesystem::path in_memory = fast_folder(folder) / name;
+  return ::access(in_memory.c_str(), F_OK) == 0 ? in_memory : folder / name;
 }
 
 std::filesystem::path Board::entries_of(const std::filesystem::path& folder, const std::string& set) {
@@ -150,7 +171,8 @@ std::filesystem::path Board::notes_of(const std::filesystem::path& folder, const
 
 Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder, const std::string& set,
                                              const std::string& data, const BoardSize& size) {
-  const std::filesystem::path path = fast_folder(folder, true) / (set + ".board");
+  std::filesystem::path path = fast_folder(folder, true) / (set + ".board");
+  const std::filesystem::path on_drive = folder / path.filename();
   remove_abandoned(folder, folder);
   if (path.parent_path() != folder) remove_abandoned(path.parent_path(), folder);
   const std::string shown = printable(path.native());
@@ -159,14 +181,20 @@ Result<std::unique_ptr<Board>> Board::create(const std::filesystem::path& folder
     return fail(Errc::Unsupported, "making " + shown + ": the set is too large to be exchanged");
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  auto file = make_file(path);
+  if (path != on_drive && is_held(on_drive))
+    return fail(Errc::Unavailable, "making " + shown + ": another process stages the same set");
+  auto file = make_whole(path, bytes);
   for (unsigned again = 0; !file && file.error().kind == Errc::NotFound && again < kMostTries; ++again) {
     fast_folder(folder, true);  // another worker has removed it
-    file = make_file(path);
+    file = make_whole(path, bytes);
+  }
+  // A container's memory folder may have 64 MiB, which is too little for 4 million small files.
+  if (!file && is_lack_of_space(file.error()) && path != on_drive) {
+    ::rmdir(path.parent_path().c_str());  // if it is empty
+    path = on_drive;
+    file = make_whole(path, bytes);
   }
   if (!file) return file.take_error();
-  const int made = ::posix_fallocate(file->get(), 0, static_cast<off_t>(bytes));
-  if (made != 0) return fail_errno(made, "making " + shown);
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(), 0);
   if (mapped == MAP_FAILED) return fail_errno(errno, "mapping " + shown);
   std::unique_ptr<Board> board(new Board(std::move(*file), mapped, bytes, size, path));

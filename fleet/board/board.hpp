@@ -34,7 +34,7 @@ struct BoardSize {
 
 class Board {
  public:
-  // In `folder` if there is no memory folder that belongs to this user alone.
+  // In `folder` if there is no memory folder that belongs to this user alone, or if it has no space for it.
   static std::filesystem::path path_of(const std::filesystem::path& folder, const std::string& set);
   // Files that the worker stores in `folder`: the entries of its walk as a manifest, and their
   // WalkNotes.

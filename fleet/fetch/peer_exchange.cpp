@@ -129,6 +129,9 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
   if (files.layout.units() == 0) return {};
   const BoardSize size{files.layout.units(), files.layout.pieces(), files.layout.small_files()};
   auto board = Board::create(settings_.boards, files.set, settings_.data, size);
+  if (!board && board.error().kind == Errc::Unavailable && !job.context.has_source)
+    return fail(Errc::Unavailable, "another dataset of this host copies the same content",
+                "stage it again when that one is ready");
   if (!board) {
     warnings_.push_back("nothing was exchanged with peers: " + board.error().message());
     return {};

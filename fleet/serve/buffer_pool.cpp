@@ -25,6 +25,18 @@ BufferPool::Loan BufferPool::take(const std::string& name) {
   return loan;
 }
 
+void BufferPool::write_off(const Loan& loan) {
+  const std::string& client = loan.get_deleter().client;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!written_off_.insert(loan.get()).second) return;
+    --made_;
+    --clients_[client].held;
+    forget_idle(client);
+  }
+  changed_.notify_all();
+}
+
 std::size_t BufferPool::in_use() const {
   const std::scoped_lock lock(mutex_);
   return made_ - free_.size();
@@ -44,6 +56,7 @@ void BufferPool::give_back(staging::IoBuffer* buffer, const std::string& client)
   std::unique_ptr<staging::IoBuffer> extra(buffer);
   {
     const std::scoped_lock lock(mutex_);
+    if (written_off_.erase(buffer) > 0) return;
     if (made_ <= most_) {
       free_.push_back(std::move(extra));  // has its capacity since the start
     } else {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,9 @@ class BufferPool {
   // least one. Slow clients that took all of them before do not keep it from another one, which gets an extra
   // buffer then, up to kMost times as many; beyond that it waits. Throws what `make` throws.
   Loan take(const std::string& client);
-  std::size_t in_use() const;
+  // The buffer leaves the accounts: its holder may never return it. It is freed once it does.
+  void write_off(const Loan& loan);
+  std::size_t in_use() const;  // without those written off
 
  private:
   struct Client {
@@ -47,6 +50,7 @@ class BufferPool {
   std::condition_variable changed_;
   std::vector<std::unique_ptr<staging::IoBuffer>> free_;
   std::size_t made_ = 0;
+  std::set<const staging::IoBuffer*> written_off_;
   std::map<std::string, Client> clients_;  // that have or await a buffer
 
   bool has_share(const Client& client) const;

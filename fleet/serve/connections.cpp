@@ -14,6 +14,17 @@ Connections::~Connections() {
   for (Connection& connection : connections_) connection.thread.join();
 }
 
+bool Connections::end(std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kTick{10};
+  for (Connection& connection : connections_) ::shutdown(connection.socket.get(), SHUT_RDWR);
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (join_ended(); !connections_.empty(); join_ended()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(kTick);
+  }
+  return true;
+}
+
 bool Connections::open(UniqueFd socket, const std::string& client) {
   join_ended();
   UniqueFd second(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <list>
 #include <string>
@@ -26,6 +27,8 @@ class Connections {
 
   // False if the client has its share, or if the system allows no more files or threads.
   bool open(UniqueFd socket, const std::string& client);
+  // Shuts all down, and waits so long for their threads. False: some still run.
+  bool end(std::chrono::milliseconds patience);
   void join_ended();
 
  private:

@@ -75,7 +75,7 @@ std::shared_ptr<Offer> Offers::find(const std::string& set, SteadyTime now) {
   if (is_current) return before;
   if (const auto running = loads_.find(set); running != loads_.end()) {
     const auto load = running->second;
-    load_ended_.wait(lock, [&] { return load->has_ended; });
+    load_ended_.wait_for(lock, patience_, [&] { return load->has_ended; });
     return load->offer;
   }
   const auto load = std::make_shared<Load>();

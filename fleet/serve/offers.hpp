@@ -1,6 +1,7 @@
 // The copies that peers ask for, kept with their file lists in memory.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <map>
@@ -50,10 +51,13 @@ class LocalOffers final : public OfferSource {
 // Thread-safe.
 class Offers {
  public:
-  explicit Offers(OfferSource& source) : source_(source) {}
+  // `patience`: for the load of another thread.
+  explicit Offers(OfferSource& source, std::chrono::milliseconds patience = std::chrono::seconds(5))
+      : source_(source), patience_(patience) {}
 
   // Null: this host does not have the set. The first thread that asks for a set loads it. Threads that ask
-  // meanwhile wait for that load and share its result: one list per peer would take the host's memory.
+  // meanwhile wait for that load and share its result: one list per peer would take the host's memory. Null
+  // as well if it does not end: its drive may hang.
   std::shared_ptr<Offer> find(const std::string& set, SteadyTime now);
   // Never waits for a list to be loaded: a host that had no answer for that long would read the set itself.
   // `from`: see OfferSource.
@@ -72,6 +76,7 @@ class Offers {
   };
 
   OfferSource& source_;
+  const std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable load_ended_;
   std::map<std::string, Kept> offers_;                  // by set name, also the next

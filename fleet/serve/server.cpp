@@ -12,7 +12,6 @@
 #include "base/network/addresses.hpp"
 #include "fleet/link/end.hpp"
 #include "fleet/protocol/set_id.hpp"
-#include "fleet/serve/connections.hpp"
 
 namespace spark::fleet {
 namespace {
@@ -33,48 +32,55 @@ bool is_about_link(const PeerRequest& request) {
 
 }  // namespace
 
-Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask)
+Server::Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask,
+               std::unique_ptr<OfferSource> source)
     : settings_(std::move(settings)),
       security_(std::move(security)),
       may_ask_(std::move(may_ask)),
       published_(settings_.cache, settings_.state_dir, settings_.folders, settings_.adopted),
       walks_(settings_.boards, published_),
       greetings_(std::numeric_limits<std::size_t>::max(), kMostGreetings),
-      local_offers_(settings_.boards, published_),
+      source_(source ? std::move(source) : std::make_unique<LocalOffers>(settings_.boards, published_)),
+      offers_(*source_, settings_.reading),
       throttle_(settings_.upload),
-      buffers_(kMostBuffers, [] { return std::make_unique<staging::IoBuffer>(kUnitBuffer); }) {}
+      listeners_(settings_.listen),
+      buffers_(kMostBuffers, [] { return std::make_unique<staging::IoBuffer>(kUnitBuffer); }),
+      reads_(settings_.reading),
+      connections_({kMostConnections, kMostOfClient}, [this](UniqueFd socket) {
+        [[maybe_unused]] const Result<> served = no_throw([&] {
+          serve(std::move(socket));
+          return Result<>();
+        });
+      }) {}
 
 Result<> Server::listen() {
-  for (const Endpoint& at : settings_.listen) {
-    auto listening = listen_on(at);
-    if (!listening) return listening.take_error();
-    listening_.push_back(std::move(*listening));
-  }
-  return {};
+  return listeners_.open();
 }
 
 Result<> Server::run(const StopFlag& stop) {
-  if (listening_.empty())
+  if (listeners_.sockets().empty())
     if (auto listening = listen(); !listening) return listening;
-  Connections connections({kMostConnections, kMostOfClient}, [this](UniqueFd socket) {
-    [[maybe_unused]] const Result<> served = no_throw([&] {
-      serve(std::move(socket));
-      return Result<>();
-    });
-  });
   while (!stop) {
-    connections.join_ended();
-    std::vector<pollfd> polls;
-    for (const UniqueFd& listening : listening_) polls.push_back({listening.get(), POLLIN, 0});
-    if (::poll(polls.data(), polls.size(), static_cast<int>(kTick.count())) <= 0) continue;
-    for (const pollfd& poll : polls) {
-      UniqueFd socket(::accept4(poll.fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      const std::string client = socket ? address_of(socket.get()) : "";
-      if (socket && !connections.open(std::move(socket), client))
-        counts_.refused(client, Refusal::Share, std::chrono::steady_clock::now());
-    }
+    connections_.join_ended();
+    listeners_.open_missing(std::chrono::steady_clock::now());
+    reads_.write_off(buffers_);
+    accept_some();
   }
-  return {};
+  listeners_.close();  // before it waits: the next server may need these addresses
+  if (connections_.end(settings_.reading)) return {};
+  return fail(Errc::TimedOut, "serving peers: a read hangs", "look at the drives of the served datasets");
+}
+
+void Server::accept_some() {
+  std::vector<pollfd> polls;
+  for (const UniqueFd& listening : listeners_.sockets()) polls.push_back({listening.get(), POLLIN, 0});
+  if (::poll(polls.data(), polls.size(), static_cast<int>(kTick.count())) <= 0) return;
+  for (const pollfd& poll : polls) {
+    UniqueFd socket(::accept4(poll.fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const std::string client = socket ? address_of(socket.get()) : "";
+    if (socket && !connections_.open(std::move(socket), client))
+      counts_.refused(client, Refusal::Share, std::chrono::steady_clock::now());
+  }
 }
 
 // Null if it is refused.
@@ -182,10 +188,17 @@ Result<> Server::answer_link(Channel& channel, const PeerRequest& request, std::
 }
 
 Result<> Server::send_unit(Channel& channel, const std::string& client, const PeerRequest& request) {
+  auto searching = reads_.begin(request.set);
+  if (!searching) return refuse_hung(client);
   const auto offer = offers_.find(request.set, std::chrono::steady_clock::now());
+  if (!offer && reads_.hangs(searching)) return refuse_hung(client);
+  searching.reset();
   if (!offer) return send(channel, kMissing, "");
   const auto buffer = buffers_.take(client);
+  auto reading = reads_.begin(request.set, &buffer);
+  if (!reading) return refuse_hung(client);
   const auto body = offer->read(request.unit, *buffer);
+  reading.reset();
   if (!body) {
     if (body.error().kind != Errc::NotFound) counts_.failed(client);
     return send(channel, kMissing, "");
@@ -222,18 +235,28 @@ Result<> Server::send_body(Channel& channel, const AnswerHead& head, std::string
 
 Result<> Server::send_file(Channel& channel, const std::string& client,
                            const std::optional<std::filesystem::path>& path) {
+  const std::string name = path ? path->native() : "";
+  auto opening = reads_.begin(name);
+  if (!opening) return refuse_hung(client);
   UniqueFd file(path ? ::open(path->c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1);
   struct stat info {};
-  if (!file || ::fstat(file.get(), &info) != 0) return send(channel, kMissing, "");
+  if (!file || ::fstat(file.get(), &info) != 0) {
+    opening.reset();
+    return send(channel, kMissing, "");
+  }
   const AnswerHead head{.length = static_cast<Bytes>(info.st_size)};
   const staging::IoMode mode = staging::make_direct(file.get());
+  opening.reset();
   limit_sending(channel, std::chrono::steady_clock::now());
   Result<> sent = channel.write_all(to_text(head));
   for (Bytes done = 0; sent && done < head.length;) {
     const std::size_t bytes = std::min<Bytes>(kPackBytes, head.length - done);
     const auto buffer = buffers_.take(client);  // between two parts, another connection may have it
+    auto reading = reads_.begin(name, &buffer);
+    if (!reading) return refuse_hung(client);
     const auto read = staging::read_at(file.get(), mode, buffer->data(), bytes, done);
     if (!mode.direct) staging::drop_pages(file.get(), done, bytes);
+    reading.reset();
     if (read.error != 0 || read.bytes != bytes) {
       sent = fail(Errc::Failed, "reading a walk");  // close the connection, since the announced length can't
                                                     // be sent
@@ -246,11 +269,19 @@ Result<> Server::send_file(Channel& channel, const std::string& client,
   return sent ? channel.flush() : sent;
 }
 
+Result<> Server::refuse_hung(const std::string& client) {
+  counts_.failed(client);
+  return fail(Errc::Unavailable, "reading for a peer: the drive hangs");
+}
+
 json::object Server::report() const {
   json::object all = counts_.report(std::chrono::steady_clock::now());
   all["buffers_in_use"] = buffers_.in_use();
   all["offered"] = offered();
-  if (std::string trouble = published_.trouble(); !trouble.empty()) all["reason"] = std::move(trouble);
+  std::string trouble = published_.trouble();
+  if (const std::string missing = listeners_.trouble(); !missing.empty())
+    trouble += (trouble.empty() ? "" : "; ") + missing;
+  if (!trouble.empty()) all["reason"] = std::move(trouble);
   return all;
 }
 

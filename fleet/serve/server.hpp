@@ -16,8 +16,11 @@
 #include "base/threads.hpp"
 #include "fleet/protocol/request.hpp"
 #include "fleet/serve/buffer_pool.hpp"
+#include "fleet/serve/connections.hpp"
+#include "fleet/serve/listeners.hpp"
 #include "fleet/serve/offers.hpp"
 #include "fleet/serve/published.hpp"
+#include "fleet/serve/running_reads.hpp"
 #include "fleet/serve/served_counts.hpp"
 #include "fleet/serve/walks.hpp"
 #include "fleet/transport/channel.hpp"
@@ -39,21 +42,25 @@ struct ServerSettings {
   TimeLimits sending{std::chrono::milliseconds(5'000), std::chrono::milliseconds(30'000)};
   std::set<std::string> folders{};  // see PublishedCopies, also for the next field
   std::vector<AdoptedFolder> adopted{};
+  std::chrono::milliseconds reading{5'000};  // a read that takes longer hangs: a peer has given up then
 };
 
 class Server {
  public:
   // True if a host that connects from `address` is a peer.
   using MayAsk = std::function<bool(const std::string& address)>;
-  Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask);
+  // `source`: what it serves; null: its published copies, and the boards.
+  Server(ServerSettings settings, std::shared_ptr<Security> security, MayAsk may_ask,
+         std::unique_ptr<OfferSource> source = nullptr);
 
   Result<> listen();
-  // Listens, if it does not yet, and runs until `stop`. Its threads end with it.
+  // Listens, if it does not yet, and runs until `stop`. Its threads end with it. TimedOut: some hang in a
+  // read; the server's end would wait for them.
   Result<> run(const StopFlag& stop);
   void look();  // refreshes the published and leased copies, and frees lists; see PublishedCopies::look()
   bool is_limited() const { return published_.is_leased(); }  // local jobs have priority
   // See ServedCounts::report(); "buffers_in_use", "offered": see offered(), and "reason" if new copies are
-  // not served.
+  // not served, or nothing at one of its addresses.
   json::object report() const;
   json::array offered() const { return published_.offered(); }
 
@@ -67,14 +74,16 @@ class Server {
   // from its own host's peer at most.
   std::mutex greeting_;  // guards greetings_
   Shares<std::string> greetings_;
-  LocalOffers local_offers_;
-  Offers offers_{local_offers_};
+  std::unique_ptr<OfferSource> source_;
+  Offers offers_;
   ServedCounts counts_;
   staging::Throttle throttle_;
-  std::vector<UniqueFd> listening_;
-
+  Listeners listeners_;
   BufferPool buffers_;
+  RunningReads reads_;
+  Connections connections_;  // last: their threads use the others
 
+  void accept_some();
   // A client is an address: one host may not take what others need.
   std::unique_ptr<Channel> greet(UniqueFd socket, const std::string& client);
   void serve(UniqueFd socket);
@@ -87,6 +96,8 @@ class Server {
   Result<> send_unit(Channel& channel, const std::string& client, const PeerRequest& request);
   Result<> send_file(Channel& channel, const std::string& client,
                      const std::optional<std::filesystem::path>& path);
+  // Closes the connection: the peer asks again later, while what is missing here it takes from elsewhere.
+  Result<> refuse_hung(const std::string& client);
 };
 
 }  // namespace spark::fleet

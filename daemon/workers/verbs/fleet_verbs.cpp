@@ -1,8 +1,11 @@
 // Serves peers, and keeps the offers of adopted folders, in processes that the daemon starts and supervises.
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <set>
 #include <thread>
 #include <utility>
@@ -17,6 +20,7 @@
 #include "daemon/workers/verbs/fleet.hpp"
 #include "daemon/workers/verbs/neighbours.hpp"
 #include "daemon/workers/verbs/open_cache.hpp"
+#include "daemon/workers/verbs/protocol.hpp"
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "fleet/adopted/adoptions.hpp"
@@ -30,12 +34,24 @@ namespace {
 
 constexpr std::chrono::seconds kLook{1}, kAskEvery{5};
 constexpr Bytes kUnknownLink = 1'250'000'000;  // bytes per second: 10 Gbit/s
+constexpr std::chrono::seconds kEnding{5};     // of the threads
 constexpr int kIoOfProcess = 1, kIdleClass = 3 << 13;
 
 Bytes upload_of(const json::object& fleet, Bytes link) {
   const double percent = get_double(fleet, "upload_percent").value_or(0);
   if (percent <= 0) return get_count(fleet, "upload_bytes");
   return static_cast<Bytes>(static_cast<double>(link == 0 ? kUnknownLink : link) * percent / 100);
+}
+
+// Set by SIGTERM too: a thread that hangs in the kernel keeps the addresses of a process that is killed.
+StopFlag stop_serving{false};
+static_assert(StopFlag::is_always_lock_free);
+
+// Of the first address that an interface has now.
+std::string interface_of(const FleetMembers& members) {
+  for (const fleet::Endpoint& own : members.listen)
+    if (std::string interface = fleet::interface_of(own.address); !interface.empty()) return interface;
+  return "";
 }
 
 json::object report(const fleet::Server& server, const FleetMembers& members, Neighbours& neighbours,
@@ -46,7 +62,7 @@ json::object report(const fleet::Server& server, const FleetMembers& members, Ne
     const std::string name = neighbours.name_of(address);
     client.as_object()["name"] = name.empty() ? address : name;  // a node of a job has no name here
   }
-  const std::string interface = interface_of(members.listen.front().address);
+  const std::string interface = interface_of(members);
   const Bytes link = link_rate(interface);
   std::string listen;
   for (const fleet::Endpoint& own : members.listen)
@@ -97,7 +113,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   fleet::NameService names(addresses_behind);
   // Peers that are refused in the first moments would be counted as hosts that do not belong here.
   Neighbours neighbours(*members, names, std::chrono::milliseconds(500));
-  const std::string interface = interface_of(members->listen.front().address);
+  const std::string interface = interface_of(*members);
   fleet::ServerSettings settings{members->listen,
                                  cache->path,
                                  cache->state_dir,
@@ -116,9 +132,11 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
     return neighbours.has(address) || is_noted_node(boards, address);
   });
   fleet::KeyWatch key(members->key_file, members->security->key());
+  ::signal(SIGTERM, [](int /*signal*/) { stop_serving = true; });
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (auto listening = server.listen(); !listening) return listening.take_error();
   progress(report(server, *members, neighbours, {}));  // peers are served before any of them was asked
-  StopFlag stop{false};
+  StopFlag& stop = stop_serving;
   const auto look = [&] {
     for (; !stop; std::this_thread::sleep_for(kLook)) server.look();
   };
@@ -140,10 +158,25 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       progress(report(server, *members, neighbours, peers));
     }
   };
+  std::atomic<int> running{0};
+  const auto start = [&](auto work) {
+    ++running;
+    std::thread thread = start_thread([&running, work] {
+      work();
+      --running;
+    });
+    if (!thread.joinable()) --running;
+    return thread;
+  };
   // Only the first one waits for the cache's drive, which may not keep an old key in use.
-  std::array threads{start_thread(look), start_thread(watch_key), start_thread(ask)};
+  std::array threads{start(look), start(watch_key), start(ask)};
   auto served = server.run(stop);
   stop = true;
+  const auto until = std::chrono::steady_clock::now() + kEnding;
+  while (running > 0 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const bool hangs = !served && served.error().kind == Errc::TimedOut;
+  if (hangs || running > 0) end_with(json::object{});
   for (auto& thread : threads)
     if (thread.joinable()) thread.join();
   return empty_answer(std::move(served));

@@ -21,6 +21,9 @@ inline Result<json::object> empty_answer(Result<> done) {
   return json::object{};
 }
 
+// For a verb some of whose threads hang in the kernel, which nothing may wait for.
+[[noreturn]] void end_with(const Result<json::object>& answer);
+
 // Runs one verb; the exit status is 0 if an answer was written, even if it is an error.
 int worker_main(const std::string& verb);
 

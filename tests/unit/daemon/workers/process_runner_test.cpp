@@ -226,6 +226,33 @@ TEST_F(RunnerTest, NoConnectIsStartedForATargetWhileOneIsStuckInTheKernel) {
   EXPECT_TRUE(ask("target a", "connect"));
 }
 
+TEST_F(RunnerTest, AWorkerThatEndsWhenAskedIsAskedAndThenKilled) {
+  worker.on("serve-all",
+            "trap 'echo asked > asked' TERM; echo '{\"progress\": {}}'; while :; do sleep 0.01; done");
+  Cancellation cancellation;
+  Call made = call("serve-all");
+  made.ends_when_asked = true;
+  made.on_progress = [&](const json::object&) { cancellation.cancel(); };
+  EXPECT_EQ(run(std::move(made), cancellation).error().kind, Errc::Cancelled);
+  EXPECT_TRUE(std::filesystem::exists(worker.folder() / "asked"));
+}
+
+TEST_F(RunnerTest, TheAnswerOfAWorkerThatIsStuckAtItsEndIsNotLost) {
+  worker.on("serve-all", "echo '{\"progress\": {}}'; sleep 0.5; echo '{\"result\": {}}'; exec >&-");
+  std::optional<Unkillable> stuck;
+  Call made = call("serve-all");
+  made.ends_when_asked = true;
+  pid_t pid = 0;
+  made.on_start = [&](pid_t started) { pid = started; };
+  made.on_progress = [&](const json::object&) { stuck.emplace(pid); };
+  const auto answer = run(std::move(made));
+  if (!stuck || !stuck->works()) GTEST_SKIP() << "no process may be traced here";
+  EXPECT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(runner.counts().abandoned, 1u);
+  stuck.reset();
+  EXPECT_TRUE(run_until(context, [&] { return runner.abandoned().empty(); }));
+}
+
 TEST_F(RunnerTest, CancellingEndsTheWorker) {
   worker.on("hang", "sleep 600");
   Cancellation cancellation;

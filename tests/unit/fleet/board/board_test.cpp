@@ -1,6 +1,10 @@
 #include "fleet/board/board.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -156,6 +160,38 @@ TEST(Board, NewFilesAndThoseThatBelongToNoStagingStay) {
   ASSERT_TRUE(Board::create(folder.path(), kSet, "/x", kSize));
   EXPECT_TRUE(std::filesystem::exists(starting));
   for (const char* name : {"peers", "nodes"}) EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
+}
+
+// 0: the board of many small files was made with this much memory for boards, and found; -1: not allowed
+// here.
+int make_with_memory_of(const char* memory) {
+  const TempFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", "/dev/shm", "tmpfs", 0, memory) != 0)
+      ::_exit(77);
+    const auto board = Board::create(folder.path(), kSet, "/x", {100'000, 0, 100'000});
+    if (!board) ::_exit(1);
+    (*board)->set_small_digest(99'999, {1, 2});
+    const auto found = Board::open(folder.path(), kSet);
+    if (!found || !(*found)->is_alive() || !(*found)->small_digest(99'999)) ::_exit(2);
+    if (Board::create(folder.path(), kSet, "/x", kSize)) ::_exit(3);
+    (*board)->remove();
+    ::_exit(Board::open(folder.path(), kSet) ? 4 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (!WIFEXITED(status)) return status;
+  return WEXITSTATUS(status) == 77 ? -1 : WEXITSTATUS(status);
+}
+
+TEST(Board, IsOnTheDriveIfItsMemoryIsTooSmall) {
+  for (const char* memory : {"size=1m", "size=64m"}) {
+    const int made = make_with_memory_of(memory);
+    if (made < 0) GTEST_SKIP() << "no mount namespace may be made here";
+    EXPECT_EQ(made, 0) << memory;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What a host tells its peers while it stages.
 #include "fleet/fetch/peer_exchange.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fleet/serve/offer.hpp"
@@ -91,6 +92,24 @@ TEST_F(PeerExchangeTest, HostsThatGetTheShardsOfAPublishedCopyTogetherExchangeTh
   for (std::thread& thread : threads) thread.join();
   const auto sent = other_.server().report()["served_bytes"].to_number<std::uint64_t>();
   EXPECT_LE(static_cast<double>(sent), 2.2 * kFiles * kSize) << "about 1.6; 3 without an exchange";
+}
+
+TEST_F(PeerExchangeTest, ADatasetWithoutASourceNamesTheOtherThatCopiesItsContent) {
+  ASSERT_TRUE(other_.stage(source_, {}));
+  source_.is_away = true;
+  source_.path = folder_ / "gone";
+  const auto exchange = host_.exchange({other_.address()}, true);
+  Disturbed disturbed(*exchange);
+  std::unique_ptr<Board> of_other;
+  disturbed.before_copy = [&](staging::ExchangeJob&) {
+    of_other = Board::create(host_.boards(), disturbed.set, "/x", {2, 2, 0}).value();
+  };
+  staging::CopyOptions options;
+  options.exchange = &disturbed;
+  const auto staged = host_.cache()->stage(source_, options, {}, StopFlag(false));
+  ASSERT_FALSE(staged);
+  EXPECT_EQ(staged.error().kind, Errc::Unavailable);
+  EXPECT_THAT(staged.error().message(), testing::HasSubstr("another dataset of this host copies the same"));
 }
 
 }  // namespace
