@@ -11,7 +11,7 @@ namespace spark::outputs {
 namespace {
 
 constexpr std::int64_t kMostNodes = 10'000;
-constexpr std::size_t kLongestPath = 4096;
+constexpr std::size_t kLongestPath = 4096, kLongestAttempt = 256;
 constexpr std::int64_t kMostKept = 1 << 20;
 
 Result<> read_limits(const json::object& body, StageOutRequest& wanted) {
@@ -28,6 +28,9 @@ Result<> read_limits(const json::object& body, StageOutRequest& wanted) {
     return fail(Errc::Invalid, "max_rate is not a rate in bytes per second");
   wanted.max_rate = static_cast<Bytes>(rate.value_or(0));
   wanted.accept_source = get_bool(body, "accept_source").value_or(false);
+  wanted.attempt = get_text(body, "attempt");
+  if (wanted.attempt.size() > kLongestAttempt)
+    return fail(Errc::Invalid, "attempt is longer than " + std::to_string(kLongestAttempt) + " bytes");
   return {};
 }
 
@@ -87,10 +90,16 @@ Keep keep_of(const StageOutRequest& request, const config::Config& config) {
 }
 
 bool StageOutRequest::is_same(const StageOutRequest& other) const {
-  const bool is_held = !rule.empty() && written != 0;  // maybe, in one of the two: it is known by its state
+  const bool is_held = !rule.empty() && written;  // maybe, in one of the two: it is known by its state
   return (source == other.source || is_held) && volume == other.volume && path == other.path &&
          keep == other.keep && nodes == other.nodes && marker == other.marker && rule == other.rule &&
-         max_rate == other.max_rate && written == other.written && asker.uid == other.asker.uid;
+         max_rate == other.max_rate && written == other.written && attempt == other.attempt &&
+         asker.uid == other.asker.uid;
+}
+
+bool StageOutRequest::is_later_than(const StageOutRequest& earlier) const {
+  return rule.empty() && earlier.rule.empty() && source == earlier.source && asker.uid == earlier.asker.uid &&
+         (written != earlier.written || attempt != earlier.attempt);
 }
 
 bool lacks_shards(const json::object& answer) {
@@ -100,8 +109,11 @@ bool lacks_shards(const json::object& answer) {
 std::string missing_shards(const json::object& answer, unsigned nodes) {
   auto names = get_strings(answer, "hosts");
   for (std::string& name : names) name = printable(name);
+  auto others = get_strings(answer, "other_attempts");
+  for (std::string& name : others) name = printable(name);
   return "it is published when the shards of " + std::to_string(nodes) + " hosts are there; so far " +
-         (names.empty() ? "another host publishes them" : "they are of " + join(names, ", "));
+         (names.empty() ? "another host publishes them" : "they are of " + join(names, ", ")) +
+         (others.empty() ? "" : "; those of " + join(others, ", ") + " are of another attempt of the job");
 }
 
 json::object to_json(const StageOutRequest& request) {
@@ -122,10 +134,13 @@ Result<StageOutRequest> request_from_json(const json::object& object) {
     return fail(Errc::Invalid, "it is no record of a stage-out");
   request.asker.uid = static_cast<uid_t>(*uid);
   request.asker.holder = get_text(object, "holder");
-  // Records of version 0.2 have the kind of the pointer, and `changed_ns` in place of `written`.
+  // Records of version 0.2 have the kind of the pointer, and `changed_ns` in place of `written`. Those
+  // without `attempt` have 0 for a state that was not read.
   const std::string pointer = get_text(object, "latest");
   if (request.rule.empty() && !pointer.empty()) request.rule = pointer == "file" ? "deepspeed" : "rename";
-  if (request.written == 0) request.written = get_int(object, "changed_ns").value_or(0);
+  if (!object.contains("attempt") && request.written.value_or(0) == 0)
+    request.written = get_int(object, "changed_ns");
+  if (!object.contains("attempt") && request.written == 0) request.written.reset();
   return request;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/described.hpp"
@@ -26,12 +27,13 @@ struct SendingRecord {
   Bytes max_rate = 0;    // bytes per second; 0 means no limit
   bool accept_source = false;  // replaces a copy of another source
   bool hurries = false;        // leaves no share of the drive to other programs: the job replaces it soon
-  // LocalCheckpoint::written of the source when it was found complete: it is sent only in that state. 0 means
-  // that the requester vouches for it.
-  std::int64_t written = 0;
+  // TreeTotals::written of the source when the request was accepted, or it was found complete: it is sent
+  // only in that state. None means that it is not known yet: nothing is sent before it is.
+  std::optional<std::int64_t> written{};
+  std::string attempt{};  // text that tells the shards of a job's attempts apart; empty means none
 };
 SPARK_MESSAGE(SendingRecord, (id, source, volume, path, keep, nodes, waits, marker, rule, max_rate,
-                              accept_source, hurries, written));
+                              accept_source, hurries, written, attempt));
 
 struct StageOutRequest : SendingRecord {
   bool is_flushed = false;  // the source is known to be on its drive; not recorded
@@ -41,6 +43,8 @@ struct StageOutRequest : SendingRecord {
   std::string doing() const;                         // "sending SOURCE to DESTINATION"
   std::string folder() const;                        // the one of `path`; "." for the volume's root
   bool is_same(const StageOutRequest& other) const;  // requests the same copy
+  // Both are a user's, for one source, which has changed in between, or of which another attempt is sent.
+  bool is_later_than(const StageOutRequest& earlier) const;
 };
 
 // How many copies stay in the destination's folder, once one is published.

@@ -9,6 +9,26 @@
 #include "daemon/token.hpp"
 
 namespace spark::outputs {
+namespace {
+
+tl::unexpected<Error> is_taken(const StageOutRequest& request, const Transfer& other) {
+  const std::string job = std::to_string(other.job()->id());
+  return fail(Errc::Unavailable,
+              request.doing() + ": job " + job + " sends " + printable(other.request().source) + " there",
+              "`spark-stage wait --job " + job + "` ends when that is done");
+}
+
+Error outdated(const StageOutRequest& earlier, const StageOutRequest& later) {
+  const bool is_changed = earlier.written != later.written;
+  return {is_changed ? Errc::Mismatch : Errc::Cancelled,
+          earlier.doing() + ": " +
+              (is_changed ? "it changed since that was accepted: nothing was published"
+                          : "another attempt of the job sends it"),
+          "the later request sends it"};
+}
+
+}  // namespace
+
 StageOuts::StageOuts(Context context, Jobs& jobs)
     : context_(std::move(context)),
       jobs_(jobs),
@@ -21,7 +41,9 @@ asio::awaitable<void> StageOuts::start() {
   if (!recorded) log::survived(recorded.error());
   for (std::size_t i = 0; recorded && i < recorded->size(); ++i) {
     StageOutRequest& request = (*recorded)[i];
-    if (find(request)) {  // it was requested again meanwhile
+    const TransferPtr other = find(request);
+    // It was requested again meanwhile. Which of two states of a source is there, the copy itself finds out.
+    if (other && !request.is_later_than(other->request())) {
       std::string id = std::move(request.id);
       co_await store_.forget(std::move(id));
       continue;
@@ -45,25 +67,36 @@ TransferPtr StageOuts::find(const StageOutRequest& request) const {
 asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest request) {
   const auto place = context_.find_volume(request.volume);
   if (!place && place.error().kind != Errc::Unavailable) co_return fail_with(place.error(), request.doing());
-  if (const TransferPtr other = find(request)) {
+  while (const TransferPtr other = find(request)) {
+    if (!request.written && request.source != other->request().source) co_return is_taken(request, *other);
+    if (!request.written) {
+      const auto durable = co_await other->until_durable();  // so that its state is known
+      if (!durable) co_return durable.take_error();
+      auto state = co_await look_again(request);
+      if (!state) co_return state.take_error();
+      request.written = *state;
+      request.is_flushed = true;
+      continue;
+    }
     if (other->request().is_same(request)) {
-      if (request.waits) other->wait_for_all_hosts();
+      StageOutRequest joined = other->request();
+      joined.waits |= request.waits;
+      other->amend(std::move(joined));
       const auto durable = co_await other->until_durable();
       if (!durable) co_return durable.take_error();
       co_return other->job();
     }
-    co_return fail(
-        Errc::Unavailable,
-        request.doing() + ": job " + std::to_string(other->job()->id()) + " sends " +
-            printable(other->request().source) + " there",
-        "`spark-stage wait --job " + std::to_string(other->job()->id()) + "` ends when that is done");
+    if (!request.is_later_than(other->request())) co_return is_taken(request, *other);
+    log::info("job " + std::to_string(other->job()->id()) +
+              " ends: " + outdated(other->request(), request).what);
+    other->cancel(outdated(other->request(), request));
   }
   auto id = fresh_uuid(SystemRoot{});
   if (!id) co_return id.take_error();
   request.id = std::move(*id);
   // Before it is recorded, so that no other request takes the destination.
-  const TransferPtr transfer = add(request);
-  auto saved = co_await make_durable(std::move(request), transfer->job());
+  const TransferPtr transfer = add(std::move(request));
+  auto saved = co_await make_durable(transfer);
   if (saved) {
     begin(transfer);
     co_return transfer->job();
@@ -75,18 +108,53 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
 }
 
 // The source first: the record is what a restarted daemon trusts.
-asio::awaitable<Result<>> StageOuts::make_durable(StageOutRequest request, std::shared_ptr<Job> job) {
-  if (!request.is_flushed) {
-    workers::Call call{"flush-source",
-                       "stage-out",
-                       {{"source", request.source}, {"uid", request.asker.uid}},
-                       context_.timings.scan};
-    workers::Cancellation never;
-    const auto flushed = co_await workers_.run(std::move(job), std::move(call), never);
-    if (!flushed) co_return fail_with(flushed.error(), request.doing());
+asio::awaitable<Result<>> StageOuts::make_durable(TransferPtr transfer) {
+  if (!transfer->request().is_flushed || !transfer->request().written) {
+    StageOutRequest request = transfer->request();
+    const auto state = co_await flush(std::move(request), transfer->job());
+    if (!state) co_return fail(state.error());
+    request = transfer->request();
+    request.written = *state;
+    transfer->amend(std::move(request));
   }
-  auto saved = co_await store_.save(std::move(request));
+  StageOutRequest record = transfer->request();
+  auto saved = co_await store_.save(std::move(record));
   co_return saved;
+}
+
+workers::Call StageOuts::flush_call(const StageOutRequest& request) const {
+  return {"flush-source",
+          "stage-out",
+          {{"source", request.source}, {"uid", request.asker.uid}},
+          context_.timings.scan};
+}
+
+Result<std::int64_t> StageOuts::state_in(const Outcome& flushed, const StageOutRequest& request) {
+  if (!flushed) return fail_with(flushed.error(), request.doing());
+  if (const auto state = get_int(*flushed, "written")) return *state;
+  return fail(Errc::Failed, request.doing() + ": the state of the source is not known");
+}
+
+// The state of the source that is now on its drive.
+asio::awaitable<Result<std::int64_t>> StageOuts::flush(StageOutRequest request, std::shared_ptr<Job> job) {
+  workers::Call call = flush_call(request);
+  workers::Cancellation never;
+  const auto flushed = co_await workers_.run(std::move(job), std::move(call), never);
+  co_return state_in(flushed, request);
+}
+
+// The same before it is known whether the request joins a job: one at a time for each user.
+asio::awaitable<Result<std::int64_t>> StageOuts::look_again(StageOutRequest request) {
+  const workers::UserTurns::Claim claim{"looks by uid " + std::to_string(request.asker.uid),
+                                        request.asker.uid, ++looks_};
+  workers::UserTurns::Claim mine = claim;
+  std::function<void(std::uint64_t)> unseen = [](std::uint64_t) {};
+  co_await turns_.take(std::move(mine), std::move(unseen));
+  workers::Call call = flush_call(request);
+  workers::Cancellation never;
+  const auto flushed = co_await context_.runner.run(std::move(call), never);
+  turns_.give_back(claim);
+  co_return state_in(flushed, request);
 }
 
 TransferPtr StageOuts::add(StageOutRequest request) {
@@ -106,9 +174,28 @@ void StageOuts::begin(const TransferPtr& transfer) {
   launch(context_.executor, "stage-out to " + transfer->request().destination(), run(transfer));
 }
 
+// An earlier version's record of a user's request has no state: that of now is the best there is.
+asio::awaitable<Outcome> StageOuts::send_once_known(TransferPtr transfer) {
+  if (!transfer->request().written) {
+    log::warning(transfer->request().doing() +
+                 ": an earlier version accepted this and recorded no state of the source; if it has changed "
+                 "since, what is there now is sent");
+    StageOutRequest request = transfer->request();
+    const auto state = co_await flush(std::move(request), transfer->job());
+    if (!state) co_return fail(state.error());
+    request = transfer->request();
+    request.written = *state;
+    transfer->amend(request);
+    const auto saved = co_await store_.save(std::move(request));
+    if (!saved) log::survived(saved.error());
+  }
+  auto sent = co_await transfer->run();
+  co_return sent;
+}
+
 // Its volume is free for others while it waits for other hosts.
 asio::awaitable<void> StageOuts::run(TransferPtr transfer) {
-  auto sent = co_await transfer->run();
+  auto sent = co_await send_once_known(transfer);
   while (sent && lacks_shards(*sent) && transfer->request().waits && !transfer->is_cancelled()) {
     co_await transfer->wait_for_shards(*sent);
     sent = co_await transfer->run();

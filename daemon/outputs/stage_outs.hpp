@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ class StageOuts {
   asio::awaitable<void> start();
 
   // Durable when it returns: the source, and the request. A request for a copy in progress joins its job.
-  // NotFound, Refused: see find_volume; Unavailable if a different source is being sent to that destination.
+  // One for a later state of its source, or another attempt of the user's job, takes its place. NotFound,
+  // Refused: see find_volume; Unavailable if a different source is being sent to that destination.
   asio::awaitable<Result<std::shared_ptr<Job>>> send(StageOutRequest request);
   // Compares the copy published at VOLUME:PATH with its manifest.
   Result<std::shared_ptr<Job>> verify(std::string volume, std::string path, Asker asker);
@@ -44,7 +46,12 @@ class StageOuts {
  private:
   TransferPtr find(const StageOutRequest& request) const;
   TransferPtr add(StageOutRequest request);
-  asio::awaitable<Result<>> make_durable(StageOutRequest request, std::shared_ptr<Job> job);
+  asio::awaitable<Result<>> make_durable(TransferPtr transfer);
+  workers::Call flush_call(const StageOutRequest& request) const;
+  static Result<std::int64_t> state_in(const Outcome& flushed, const StageOutRequest& request);
+  asio::awaitable<Result<std::int64_t>> flush(StageOutRequest request, std::shared_ptr<Job> job);
+  asio::awaitable<Result<std::int64_t>> look_again(StageOutRequest request);
+  asio::awaitable<Outcome> send_once_known(TransferPtr transfer);
   void begin(const TransferPtr& transfer);
   asio::awaitable<void> run(TransferPtr transfer);
   asio::awaitable<void> run_verify(std::shared_ptr<Job> job, workers::Call call,
@@ -56,6 +63,7 @@ class StageOuts {
   Store store_;
   workers::UserTurns turns_;
   workers::JobTurns workers_;           // flushes and verifications
+  std::uint64_t looks_ = 0;             // at sources of requests that have no job yet
   std::vector<TransferPtr> transfers_;  // in the order of their requests
   Totals totals_;
   bool has_read_records_ = false;

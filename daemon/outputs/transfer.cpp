@@ -86,6 +86,7 @@ asio::awaitable<Outcome> Transfer::run() {
   const auto self = shared_from_this();
   auto sent = co_await send();
   turns_.give_back(claim_);
+  if (gave_way_ && (!sent || lacks_shards(*sent))) sent = fail(Error(*gave_way_));
   co_return sent;
 }
 
@@ -291,7 +292,8 @@ asio::awaitable<void> Transfer::wait(Duration time) {
   co_await pause_.wait();
 }
 
-void Transfer::cancel() {
+void Transfer::cancel(std::optional<Error> why) {
+  gave_way_ = std::move(why);
   is_cancelled_ = true;
   pause_.cancel();
   if (!turns_.has(claim_)) turns_.give_back(claim_);  // its place in the queue

@@ -30,8 +30,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   const std::shared_ptr<Job>& job() const { return job_; }
   const json::object& progress() const { return progress_; }
   bool is_cancelled() const { return is_cancelled_; }
-  // From now on it ends only when the shards of all hosts are published: a requester waits for that.
-  void wait_for_all_hosts() { request_.waits = true; }
+  // From now on: the state of its source is known, or a requester waits for the shards of all hosts.
+  void amend(StageOutRequest request) { request_ = std::move(request); }
 
   // Its source is on its drive, and its request is recorded; or why not.
   void note_durable(Result<> durable);
@@ -44,7 +44,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   asio::awaitable<void> wait_for_shards(const json::object& answer);
   // Deletes no older copy that the configuration now keeps.
   void config_changed();
-  void cancel();
+  // With an error: it ends with that, unless it has just published. A later request is for the same source.
+  void cancel(std::optional<Error> why = {});
 
  private:
   // One worker's attempt. A new object for each attempt.
@@ -88,6 +89,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   std::optional<Result<>> durable_;  // none until it is known
   Event durable_noted_;
   bool is_cancelled_ = false, is_published_ = false;
+  std::optional<Error> gave_way_;
   unsigned yields_ = 0;  // since a byte moved
   Keep keep_;            // while older copies are deleted
   // When its shard was on the volume, by the volume's clock; 0 means not yet, or not known since a restart.

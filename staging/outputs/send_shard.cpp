@@ -3,8 +3,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
+#include "staging/copy/partial/publish.hpp"
+#include "staging/files/quiet_source.hpp"
 #include "staging/files/times.hpp"
+#include "staging/files/tree.hpp"
 #include "staging/outputs/begun_join.hpp"
 #include "staging/outputs/published_copies.hpp"
 #include "staging/outputs/published_with.hpp"
@@ -26,9 +31,10 @@ class SendShard {
     // No lock: without shards no join is in progress, and a published checkpoint gets none again.
     std::error_code error;
     if (!std::filesystem::exists(checkpoint_.shards(), error)) {
-      const auto published = is_published_with(checkpoint_, own_.source, stop);
+      const auto published = is_published(options, stop);
       if (!published) return published.take_error();
       if (*published) return without_copy({true, {}});
+      if (auto may_send = check_other_files({}, stop); !may_send) return may_send.take_error();
       auto newer = replaced_by();
       if (!newer) return newer.take_error();
       if (!newer->empty()) return replaced(std::move(*newer));
@@ -40,13 +46,18 @@ class SendShard {
     const auto begun = hosts_of_begun_join(checkpoint_);
     if (!begun) return begun.take_error();
     if (!begun->empty()) return complete_join(std::move(*lock), options, progress, stop);
-    const auto published = is_published_with(checkpoint_, own_.source, stop);
+    const auto published = is_published(options, stop);
     if (!published) return published.take_error();
     if (*published) return already_published(std::move(*lock));
+    if (auto may_send = check_other_files(lock->path(), stop); !may_send) return may_send.take_error();
 
+    if (auto forgot = forget_other_attempt(lock->path(), own_.attempt.host, own_.attempt.text); !forgot)
+      return forgot.take_error();
     options.earlier.replaced_in_two_steps = true;  // no program reads a shard before it is published
     auto report = copy(own_.source, lock->path() / own_.attempt.host, options, progress, stop);
     if (!report) return report.take_error();
+    if (auto noted = note_attempt(lock->path(), own_.attempt.host, own_.attempt.text); !noted)
+      return noted.take_error();
     const auto sent = server_time_of(Destination{lock->path(), own_.attempt.host}.manifest());
     ::unlink(sign_of(lock->path(), own_.attempt.host).c_str());
     *lock = {};
@@ -75,6 +86,34 @@ class SendShard {
                     " hosts: it is a file, but a checkpoint of several hosts is a folder",
                 "have each host save its files to a folder of that name; a checkpoint that one host saves is "
                 "sent without `nodes` or `--nodes`");
+  }
+
+  // With everything of the state that is to be sent. What the source holds is looked at first: it may be the
+  // rest of a rotation, or half of the next save, and all of that be there.
+  Result<bool> is_published(const CopyOptions& options, const StopFlag& stop) const {
+    auto published = is_published_with(checkpoint_, own_.source, stop);
+    if (!published || !options.complete_state) return published;
+    const auto source = open_tree(own_.source);
+    if (!source) return source.take_error();
+    if (auto is_same = check_still_complete(*source, *options.complete_state); !is_same)
+      return is_same.take_error();
+    return published;
+  }
+
+  // `shards`: where another host may have begun it again; may be empty.
+  Result<> check_other_files(const std::filesystem::path& shards, const StopFlag& stop) const {
+    if (!own_.refuses_other_files || !own_.attempt.marker.empty()) return {};
+    const auto earlier = earlier_copy({checkpoint_.folder, checkpoint_.name});
+    if (!earlier) return fail(earlier.error());
+    if (!*earlier) return {};
+    const auto sent = shards.empty() ? Result<std::vector<PublishedCopy>>(std::vector<PublishedCopy>())
+                                     : published_copies(shards);
+    if (!sent) return {};  // one of them is being replaced
+    const auto is_of_other = [&](const PublishedCopy& shard) { return shard.name != own_.attempt.host; };
+    if (std::ranges::any_of(*sent, is_of_other)) return {};
+    const auto has_state = has_state_of(checkpoint_, own_.source, stop);
+    if (!has_state) return fail(has_state.error());
+    return *has_state ? Result<>() : other_files_at(checkpoint_);
   }
 
   // Another host's copy may have been published, and the shards deleted, since they were looked at. If
@@ -122,7 +161,7 @@ class SendShard {
   SentShard already_published(LockedShards lock) {
     lock = {};
     SentShard sent = without_copy({true, {}});
-    if (const auto removed = remove_published_shards(checkpoint_, own_.attempt.marker); !removed)
+    if (const auto removed = remove_published_shards(checkpoint_, own_.attempt); !removed)
       sent.warnings.push_back(printable(removed.error().message()));
     return sent;
   }

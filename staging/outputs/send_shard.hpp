@@ -18,6 +18,9 @@ struct OwnShard {
   // SentShard::shard_sent_ns of an earlier call for the same request; 0 means none.
   std::int64_t sent_ns = 0;
   OnRemoval on_removal{};  // of older shards
+  // Refused if the checkpoint is published with other files, without a marker that has them replaced, and no
+  // other host has begun it again: the others may have ended, and the request would wait for ever.
+  bool refuses_other_files = false;
 };
 
 struct SentShard {
@@ -39,7 +42,7 @@ PublishedShards published_shards(const Joined& joined, const OwnShard& own);
 // publishes it, nothing is done: not published, and no hosts. Called again until it is published; the
 // sequence of calls on all hosts ends with a published checkpoint whichever of them were interrupted, and
 // wherever, unless a newer one replaces it. After the publication also deletes older shards
-// (remove_older_shards).
+// (remove_older_shards). Mismatch if the source is not in the state that `options` name: its shard stays.
 Result<SentShard> send_shard(const ShardedCheckpoint& checkpoint, const OwnShard& own, unsigned nodes,
                              const CopyOptions& options, const ProgressSink& progress, const StopFlag& stop);
 

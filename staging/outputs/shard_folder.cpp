@@ -92,8 +92,9 @@ Result<bool> is_of_shards(const std::filesystem::path& folder, const std::string
     return manifest->has_value();
   }
   if (S_ISDIR(info.st_mode)) return is_proven(folder, name);
-  return S_ISREG(info.st_mode) && (name == ".lock" || name.starts_with(".nfs") ||
-                                   name.ends_with(kPlannedSuffix) || name.ends_with(".spark-manifest"));
+  return S_ISREG(info.st_mode) &&
+         (name == ".lock" || name.starts_with(".nfs") || name.ends_with(kPlannedSuffix) ||
+          name.ends_with(".spark-manifest") || name.find(kAttemptSuffix) != std::string::npos);
 }
 
 // In a folder where others may rename, one of them may have given the name to another of this user's folders.
@@ -162,6 +163,25 @@ Result<> announce_shard(const ShardedCheckpoint& checkpoint, const std::string& 
       ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()))
     return {};
   return fail_errno(errno, "writing " + shown_path(sign));
+}
+
+std::string attempt_of(const std::filesystem::path& shards, const std::string& host) {
+  constexpr std::size_t kLongest = 4096;
+  return read_regular_file(shards / companion_name(host, kAttemptSuffix), kLongest).value_or("");
+}
+
+Result<> forget_other_attempt(const std::filesystem::path& shards, const std::string& host,
+                              const std::string& text) {
+  const std::filesystem::path file = shards / companion_name(host, kAttemptSuffix);
+  const auto noted = read_regular_file(file);
+  if (noted && *noted == text) return {};
+  if (::unlink(file.c_str()) == 0) return flush_folder(shards);
+  return errno == ENOENT ? Result<>() : fail_errno(errno, "removing " + shown_path(file));
+}
+
+Result<> note_attempt(const std::filesystem::path& shards, const std::string& host, const std::string& text) {
+  if (text.empty() || attempt_of(shards, host) == text) return {};
+  return write_file_atomically(shards / companion_name(host, kAttemptSuffix), text);
 }
 
 Result<LockedShards> lock_shards(const std::filesystem::path& shards, Holders holders) {

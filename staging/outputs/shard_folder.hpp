@@ -2,6 +2,7 @@
 // volume, and one of them publishes all of them under the checkpoint's name.
 //   .NAME.spark-shards/HOST    the shard of that host, published there like every copy, with its manifest
 //   .NAME.spark-shards/.HOST.spark-planned   that host will send its shard once others are sent
+//   .NAME.spark-shards/.HOST.spark-attempt   the attempt of the job that sent the shard, if that is known
 //   .NAME.spark-shards/.lock   held by all hosts that send their shards, or by the one that joins or deletes
 //                              them
 // All hosts must be able to write the volume: NFS.
@@ -22,7 +23,8 @@
 
 namespace spark::staging {
 
-inline constexpr char kShardsSuffix[] = ".spark-shards", kPlannedSuffix[] = ".spark-planned";
+inline constexpr char kShardsSuffix[] = ".spark-shards", kPlannedSuffix[] = ".spark-planned",
+                      kAttemptSuffix[] = ".spark-attempt";
 
 struct ShardedCheckpoint {
   std::filesystem::path folder;  // in which the checkpoint is published
@@ -39,6 +41,13 @@ Result<> make_shards(const ShardedCheckpoint& checkpoint, const std::string& hos
 // the checkpoint, or it is published. `now` is of this host's clock alone.
 Result<> announce_shard(const ShardedCheckpoint& checkpoint, const std::string& host, WallTime now);
 std::filesystem::path sign_of(const std::filesystem::path& shards, const std::string& host);
+
+// The attempt of the job whose shard of `host` is there; empty if that is not known, as while it is sent.
+std::string attempt_of(const std::filesystem::path& shards, const std::string& host);
+// Both with the lock. Forgets one that is not `text`, before the shard is replaced; notes it, once it is.
+Result<> forget_other_attempt(const std::filesystem::path& shards, const std::string& host,
+                              const std::string& text);
+Result<> note_attempt(const std::filesystem::path& shards, const std::string& host, const std::string& text);
 
 // Open, since another user may give its name to another folder.
 struct LockedShards {

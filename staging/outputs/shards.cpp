@@ -27,7 +27,7 @@ constexpr int kMostLooks = 20;
 
 // The part of the checkpoint that one host sent.
 struct Shard {
-  std::string host;
+  std::string host, attempt;
   Tree tree;
   Entries entries;
 };
@@ -55,7 +55,7 @@ Result<std::vector<Shard>> read_shards(const std::filesystem::path& folder) {
     if (!tree) return tree.take_error();
     auto entries = read_entries({folder, copy.name});
     if (!entries) return entries.take_error();
-    shards.push_back({copy.name, std::move(*tree), std::move(*entries)});
+    shards.push_back({copy.name, attempt_of(folder, copy.name), std::move(*tree), std::move(*entries)});
   }
   return shards;
 }
@@ -87,14 +87,24 @@ ShardTimes times_of(const std::vector<Shard>& shards) {
   return times;
 }
 
-// `own`: the marker of this attempt.
-void remove_other_attempts(std::vector<Shard>& shards, const Entry* own, const std::string& marker) {
-  if (marker.empty() || own == nullptr) return;
-  const Entry expected = *own;
-  std::erase_if(shards, [&](const Shard& shard) {
-    const Entry* there = entry_named(shard.entries, marker);
+// `own`: the marker of this attempt. Returns the hosts whose shards are of others.
+std::vector<std::string> remove_other_attempts(std::vector<Shard>& shards, const Entry* own,
+                                               const SameAttempt& attempt) {
+  const bool has_marker = !attempt.marker.empty() && own != nullptr;
+  const Entry expected = has_marker ? *own : Entry();
+  const auto is_other = [&](const Shard& shard) {
+    if (shard.attempt != attempt.text) return true;
+    if (!has_marker) return false;
+    const Entry* there = entry_named(shard.entries, attempt.marker);
     return there == nullptr || !is_same_content(*there, expected);
-  });
+  };
+  std::vector<std::string> others;
+  for (const Shard& shard : shards) {
+    if (is_other(shard)) others.push_back(shard.host);
+  }
+  std::erase_if(shards, is_other);
+  std::ranges::sort(others);
+  return others;
 }
 
 // The shards are newest first: the root is that of the host that finished last.
@@ -195,10 +205,7 @@ Result<bool> is_there_already(const Destination& destination, const Entries& ent
   if (!summary) return summary.take_error();
   if (summary->hash == summary_of(entries).hash) return true;
   if (!marker.empty()) return false;
-  return fail(
-      Errc::Refused,
-      shown_path(destination.path()) + " is there already, with other files than the hosts have sent now",
-      "choose another name, or delete it first");
+  return other_files_at({destination.folder, destination.name});
 }
 
 Result<> publish_shards(const Destination& destination, PartialArea& area, const std::vector<Shard>& shards,
@@ -244,7 +251,7 @@ Result<Joined> try_join(const ShardedCheckpoint& checkpoint, unsigned nodes, con
   if (begun->empty()) {
     const auto own = std::ranges::find(*shards, attempt.host, &Shard::host);
     const Entry* marker = own == shards->end() ? nullptr : entry_named(own->entries, attempt.marker);
-    remove_other_attempts(*shards, marker, attempt.marker);
+    joined.others = remove_other_attempts(*shards, marker, attempt);
   } else {
     std::erase_if(*shards,
                   [&](const Shard& shard) { return !std::ranges::binary_search(*begun, shard.host); });
@@ -265,6 +272,13 @@ Result<Joined> try_join(const ShardedCheckpoint& checkpoint, unsigned nodes, con
 
 }  // namespace
 
+tl::unexpected<Error> other_files_at(const ShardedCheckpoint& checkpoint) {
+  return fail(
+      Errc::Refused,
+      shown_path(checkpoint.path()) + " is there already, with other files than the hosts have sent now",
+      "choose another name, or delete it first");
+}
+
 // Each of two hosts that have sent their shards at the same time would see the other one's lock, that of its
 // copy or of its own look, and leave the join to it.
 Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, const SameAttempt& attempt,
@@ -278,18 +292,17 @@ Result<Joined> join_shards(const ShardedCheckpoint& checkpoint, unsigned nodes, 
   }
 }
 
-Result<> remove_published_shards(const ShardedCheckpoint& checkpoint, const std::string& marker) {
+Result<> remove_published_shards(const ShardedCheckpoint& checkpoint, const SameAttempt& attempt) {
   auto lock = lock_shards(checkpoint.shards(), Holders::One);
   if (!lock) return lock.take_error();
   if (!*lock) return {};
-  if (!marker.empty()) {
+  if (!attempt.marker.empty() || !attempt.text.empty()) {
     const auto published = read_entries({checkpoint.folder, checkpoint.name});
     if (!published) return published.take_error();
     auto shards = read_shards(lock->path());
     if (!shards) return shards.take_error();
-    const std::size_t all = shards->size();
-    remove_other_attempts(*shards, entry_named(*published, marker), marker);
-    if (shards->size() < all) return {};
+    const Entry* marker = entry_named(*published, attempt.marker);
+    if (!remove_other_attempts(*shards, marker, attempt).empty()) return {};
   }
   return remove_locked_shards(checkpoint.shards(), std::move(*lock));
 }

@@ -9,7 +9,7 @@ import pytest
 from simulated import AS_NOBODY, CLIENT, FENCED, OUTPUT, copied, give_away
 from staged import PATIENCE_S
 
-DONE, WRONG_NAME, NONE_YET, UNAVAILABLE = 0, 2, 3, 4
+DONE, WRONG_NAME, NONE_YET, UNAVAILABLE, MISMATCH = 0, 2, 3, 4, 6
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ def test_latest_is_unavailable_if_a_folder_that_had_checkpoints_is_missing_and_t
     assert code == UNAVAILABLE and "it had step-1, which is not on the volume" in complaint, complaint
 
 
-def send(host, path, destination):
+def send(host, path, destination, *options):
     """As the daemon's user: this daemon can't become another one. (exit status, stdout, stderr)"""
-    done = subprocess.run([copied(CLIENT, host.folder), "stage-out", path, destination], capture_output=True, text=True, cwd="/",
+    done = subprocess.run([copied(CLIENT, host.folder), "stage-out", path, destination, *options], capture_output=True, text=True, cwd="/",
                           timeout=PATIENCE_S, check=False, env=os.environ | {"SPARK_STAGE_SOCKET": str(host.socket)}, **AS_NOBODY)
     return done.returncode, done.stdout, done.stderr
 
@@ -79,3 +79,50 @@ def test_a_named_checkpoint_is_flushed_and_sent(host):
     assert (Path(there.strip()) / "model").read_bytes() == b"other/step-1" * 1000
     code, _, complaint = send(host, path.parent / "step-2", "checkpoints:other/step-2")
     assert code == 3 and "step-2" in complaint, complaint
+
+
+AWAY_ONCE = """  volumes:
+    checkpoints: {reservations: true}
+  events:
+    - {after: signal, target: rose, state: down}
+    - {after: signal, target: rose, state: up}
+"""
+
+
+def save_files(path, names):
+    """In place: what was there goes away first."""
+    path.mkdir(parents=True, exist_ok=True)
+    for old in path.iterdir():
+        old.unlink()
+    for name in names:
+        (path / name).write_bytes(b"weights")
+        give_away(path / name, AS_NOBODY)
+    for one in (path.parent, path):
+        give_away(one, AS_NOBODY)
+    return path
+
+
+def test_a_checkpoint_that_is_saved_again_while_its_copy_waits_is_not_published(simulate, folder):
+    """The job was killed, and is half way through the same step: `--keep` must not count that."""
+    for path in (folder / "ckpt", folder / "out"):
+        path.mkdir()
+        give_away(path, AS_NOBODY)
+    host = simulate(AWAY_ONCE, OUTPUT.split("outputs:", maxsplit=1)[0])
+    host.becomes("ready", "checkpoints")
+    whole = ["model.pt", "opt.pt", "rng.pt"]
+    first, second = folder / "out/step-1000", folder / "out/step-2000"
+    assert send(host, save_files(first, whole), "checkpoints:run7/step-1000")[0] == DONE
+    host.step()
+    host.wait_until(lambda: host.volume("checkpoints")["state"] != "ready", "has lost its target")
+    code, job, complaint = send(host, save_files(second, whole), "checkpoints:run7/step-2000", "--keep", "1", "--detach")
+    assert code == DONE, complaint
+    save_files(second, whole[:1])
+    host.step()
+    host.becomes("ready", "checkpoints")
+    code, _, complaint = host.client("wait", "--job", job.strip())
+    assert code == MISMATCH and "changed since" in complaint, complaint
+    assert sorted(one.name for one in (folder / "ckpt/run7/step-1000").iterdir()) == whole
+    assert not (folder / "ckpt/run7/step-2000").exists()
+    code, _, complaint = send(host, save_files(second, whole), "checkpoints:run7/step-2000", "--keep", "1")
+    assert code == DONE, complaint
+    assert not (folder / "ckpt/run7/step-1000").exists()

@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
@@ -17,8 +19,21 @@ struct StageOutArguments {
   std::vector<std::string> words;  // a path and its destination, or names of outputs
   Bytes max_rate = 0;              // bytes per second; 0: no limit
   unsigned keep = 0, nodes = 0;
+  std::string attempt;  // of the job; empty: as the environment has it
   bool accept_source = false, detach = false, as_json = false;
 };
+
+// The first that the job's environment has. Slurm counts a job's restarts from the first one.
+std::string attempt_here() {
+  constexpr const char* kNames[][2] = {{"SLURM_JOB_ID", "SLURM_RESTART_COUNT"},
+                                       {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}};
+  for (const auto& [job, restarts] : kNames) {
+    const char* id = std::getenv(job);
+    const char* count = std::getenv(restarts);
+    if (id != nullptr && *id != '\0') return std::string(id) + "." + (count == nullptr ? "0" : count);
+  }
+  return "";
+}
 
 Result<Request> request_of(const StageOutArguments& arguments) {
   auto source = absolute_path(arguments.words.front());
@@ -27,6 +42,10 @@ Result<Request> request_of(const StageOutArguments& arguments) {
   json::object body{{"source", source->native()}, {"destination", arguments.words.back()}};
   if (arguments.keep > 0) body["keep"] = arguments.keep;
   if (arguments.nodes > 0) body["nodes"] = arguments.nodes;
+  if (arguments.nodes <= 1 && !arguments.attempt.empty())
+    return fail(Errc::Invalid, "--attempt is for the shards of several hosts", "give --nodes as well");
+  const std::string attempt = arguments.attempt.empty() ? attempt_here() : arguments.attempt;
+  if (arguments.nodes > 1 && !attempt.empty()) body["attempt"] = attempt;
   if (arguments.max_rate > 0) body["max_rate"] = arguments.max_rate;
   if (arguments.accept_source) body["accept_source"] = true;
   return Request{"POST", "/v1/stage-outs", json::serialize(body), kOutputPatience};
@@ -44,8 +63,9 @@ Result<std::vector<Request>> requests_of(const StageOutArguments& arguments) {
     }
     requests.push_back({"POST", "/v1/outputs/" + percent_encoded(name) + "/send", "", kOutputPatience});
   }
-  if (arguments.keep > 0 || arguments.nodes > 0 || arguments.max_rate > 0 || arguments.accept_source)
-    return fail(Errc::Invalid, "--keep, --nodes, --max-rate and --accept-source are for a path",
+  if (arguments.keep > 0 || arguments.nodes > 0 || arguments.max_rate > 0 || arguments.accept_source ||
+      !arguments.attempt.empty())
+    return fail(Errc::Invalid, "--keep, --nodes, --attempt, --max-rate and --accept-source are for a path",
                 "for an output, set keep and nodes in the configuration");
   return requests;
 }
@@ -103,6 +123,7 @@ void add_stage_out(App& app) {
   verb.count("--keep", arguments->keep, {1, kMostKept},
              "then delete all but the N newest outputs in that folder");
   verb.count("--nodes", arguments->nodes, {1, kMostNodes}, "hosts with shards of one checkpoint");
+  verb.option("--attempt", "TEXT", arguments->attempt, "the job's attempt, if not that of Slurm or torchrun");
   verb.parsed("--max-rate", "RATE", arguments->max_rate, parse_rate_with_unit,
               "bytes per second at most: 800MB/s");
   verb.flag("--accept-source", arguments->accept_source, "also replace a copy of another source");

@@ -17,6 +17,7 @@
 #include "staging/checkpoints/checkpoint_name.hpp"
 #include "staging/copy/copy.hpp"
 #include "staging/files/quiet_source.hpp"
+#include "staging/files/tree.hpp"
 #include "staging/outputs/checkpoints.hpp"
 #include "staging/outputs/destination_folder.hpp"
 #include "staging/outputs/pointer.hpp"
@@ -32,8 +33,7 @@ staging::CopyOptions options_of(const json::object& request) {
   read_engine(request, options);
   options.rate.most = get_count(request, "max_rate");
   options.needs_quiet_source = true;
-  const auto written = get_int(request, "written");
-  if (written && *written != 0) options.complete_state = written;
+  options.complete_state = get_int(request, "written");
   // Entries of an output's folder that are links are no checkpoints. A user may name one.
   options.refuses_linked_source = !get_text(request, "rule").empty();
   options.earlier.times = staging::FileTimes::Ignored;
@@ -90,6 +90,12 @@ Sent final_error(const Error& error) {
   return json::object{{"state", "failed"}, {"error", to_json(error)}};
 }
 
+// As check_still_complete() compares it: of what a link leads to.
+std::int64_t state_of(const std::filesystem::path& source) {
+  const auto tree = staging::open_tree(source);
+  return tree ? staging::totals_of(tree->root()).written : 0;
+}
+
 // The copy on the volume may be the only whole one.
 Error half_deleted(const std::string& source, const std::string& lost) {
   return {Errc::Refused,
@@ -138,22 +144,39 @@ Error replaced(const std::string& name, const std::string& newer) {
           "if you still need it, send it again on all hosts"};
 }
 
+// Only a publication deletes such shards, and it needs room. Which of them will still be completed, nobody
+// here knows.
+Error with_begun(Error error, const staging::ShardedCheckpoint& own) {
+  if (error.kind != Errc::NoSpace) return error;
+  std::string others;
+  for (const std::string& name : names_in_folder(own.folder)) {
+    if (!name.ends_with(staging::kShardsSuffix) || own.shards().filename() == name) continue;
+    others += (others.empty() ? "" : ", ") + printable(name) + " (" +
+              format_bytes(staging::totals_of(own.folder / name).bytes) + ")";
+  }
+  if (!others.empty())
+    error.hint = "beside it are shards of checkpoints that not all hosts have sent: " + others +
+                 "; delete those whose job is gone, or free space elsewhere";
+  return error;
+}
+
 // This host's part of a checkpoint written by `nodes` hosts; it is published with the last part. The daemon
 // sends "shard_sent_ns" of a result that was "waiting" with its next request.
 Sent send_shard(const json::object& request, const std::filesystem::path& path, unsigned nodes,
                 const staging::ProgressSink& sink, const ProgressLine& progress) {
   const staging::ShardedCheckpoint checkpoint{path.parent_path(), path.filename()};
   const staging::OwnShard own{get_text(request, "source"),
-                              {host_name(), get_text(request, "marker")},
+                              {host_name(), get_text(request, "marker"), get_text(request, "attempt")},
                               get_int(request, "shard_sent_ns").value_or(0),
                               [&](const std::string& name) {
                                 progress({{"deletes", "the shards of " + printable(name)},
                                           {"because",
                                            "a later checkpoint is published, and some host never "
                                            "sent its shard of this one"}});
-                              }};
+                              },
+                              get_text(request, "rule").empty()};
   const auto sent = staging::send_shard(checkpoint, own, nodes, options_of(request), sink, kNeverStopped);
-  if (!sent) return sent.take_error();
+  if (!sent) return fail(with_begun(sent.error(), checkpoint));
   if (!sent->replaced_by.empty()) return final_error(replaced(path.filename(), sent->replaced_by));
   json::object answer = report_to_json(sent->report, path);
   json::array& warnings = answer["warnings"].as_array();
@@ -163,14 +186,16 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
     answer["shard_sent_ns"] = sent->shard_sent_ns;
   }
   answer["hosts"] = json::value_from(sent->joined.hosts);
+  if (!sent->joined.others.empty()) answer["other_attempts"] = json::value_from(sent->joined.others);
   return answer;
 }
 
 }  // namespace
 
-// {"source", "uid"} → {}: makes the file or folder durable, with the permissions of "uid". Without it, a
-// power cut may leave files short, and the resumed copy would publish them. A source that can't be sent is
-// left to "stage-out", which says why.
+// {"source", "uid"} → {"written"}: makes the file or folder durable, with the permissions of "uid", and
+// answers the state of it that is (TreeTotals::written). Without it, a power cut may leave files short, and
+// the resumed copy would publish them. A source that can't be sent is left to "stage-out", which says why;
+// its state is 0, that of nothing.
 Result<json::object> flush_source_verb(const json::object& request, const ProgressLine& /*progress*/) {
   if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
     return user.take_error();
@@ -178,23 +203,31 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
   struct stat info {};
   const bool is_source =
       ::stat(source.c_str(), &info) == 0 && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode));
-  return empty_answer(is_source ? flush_file_system(source) : Result<>());
+  if (!is_source) return json::object{{"written", 0}};
+  const std::int64_t before = state_of(source);
+  if (auto flushed = flush_file_system(source); !flushed) return flushed.take_error();
+  const std::int64_t written = state_of(source);  // an NFS server sets its times when it gets the data
+  if (written == before) return json::object{{"written", written}};
+  if (auto flushed = flush_file_system(source); !flushed) return flushed.take_error();
+  return json::object{{"written", written}};
 }
 
-// {"source", "written", "root", "mount", "mounted", "path", "uid", "nodes", "marker", "rule", "max_rate",
-// "accept_source", "hurries", "shard_sent_ns", "threads", "depth", "chunk"} → the result of `stage-out
-// --json`, and its "hosts"; or
+// {"source", "written", "root", "mount", "mounted", "path", "uid", "nodes", "marker", "attempt", "rule",
+// "max_rate", "accept_source", "hurries", "shard_sent_ns", "threads", "depth", "chunk"} → the result of
+// `stage-out --json`, and its "hosts" and "other_attempts"; or
 // {"state": "waiting", "hosts", "shard_sent_ns"…} while shards of some of the "nodes" are missing; or
 // {"state": "failed", "error"} (final_error). "hosts": those with a shard. "written": TreeTotals::written of
-// the source when it was found complete; 0 if that was not checked. "marker": a file that is the same in all
-// shards of one attempt of the job; may be empty. "rule": of the output that it belongs to, which has a
-// pointer to its highest checkpoint, or empty. "shard_sent_ns": of an earlier answer, or 0. "root": path of
-// the volume; "mount": its mount point, where it must be mounted, empty on a simulated host; "path": below
-// "root". Reads and writes with the permissions of "uid". Says {"published": true} once the copy is
-// published: the rest may hang or fail. A pointer that can't be moved now is a warning, as the next look of
-// the output moves it. Says {"deletes": TEXT, "because": SENTENCE} before it deletes older shards, or
-// replaces a copy of another path.
+// the source when it was found complete, or the request was accepted: another state is not sent. "marker": a
+// file that is the same in all shards of one attempt of the job; may be empty. "attempt": SameAttempt::text.
+// "rule": of the output that it belongs to, which has a pointer to its highest checkpoint, or empty.
+// "shard_sent_ns": of an earlier answer, or 0. "root": path of the volume; "mount": its mount point, where it
+// must be mounted, empty on a simulated host; "path": below "root". Reads and writes with the permissions of
+// "uid". Says {"published": true} once the copy is published: the rest may hang or fail. A pointer that can't
+// be moved now is a warning, as the next look of the output moves it. Says {"deletes": TEXT, "because":
+// SENTENCE} before it deletes older shards, or replaces a copy of another path.
 Result<json::object> stage_out_verb(const json::object& request, const ProgressLine& progress) {
+  if (!get_int(request, "written"))
+    return fail(Errc::Invalid, "the state of " + get_shown(request, "source") + " was not recorded");
   const std::filesystem::path path = get_text(request, "path");
   const auto opened = open_destination(request, path.parent_path());
   if (!opened) return opened.take_error();

@@ -23,7 +23,7 @@ class OutputsTest : public testing::Test {
   using Names = std::vector<std::string>;  // of copies in use
 
   explicit OutputsTest(Timings timings) {
-    worker.on("flush-source", note_request("flushes.log") + R"(echo '{"result": {}}')");
+    worker.on("flush-source", note_request("flushes.log") + R"(echo '{"result": {"written": 7}}')");
     worker.on("record", note_request("records.log") + R"(echo '{"result": {}}')");
     worker.on("forget", R"(echo '{"result": {}}')");
     worker.on("recorded", R"(echo '{"result": {"records": []}}')");

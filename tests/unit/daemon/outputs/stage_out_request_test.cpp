@@ -48,10 +48,36 @@ TEST(StageOutRequest, ARecordedRequestIsForTheStateOfTheSourceThatWasFoundComple
   StageOutRequest later = found;
   later.written = 22;
   EXPECT_FALSE(read->is_same(later)) << "saved again since";
+}
+
+TEST(StageOutRequest, TheRecordOfAnEarlierVersionMayHaveNoState) {
+  StageOutRequest accepted = request_to_send();
+  accepted.written = 0;  // that of a source that was not there
+  json::object record = to_json(accepted);
+  EXPECT_EQ(request_from_json(record)->written, 0);
+  record.erase("attempt");
+  EXPECT_FALSE(request_from_json(record)->written) << "it was not read";
+  record["written"] = 21;
+  EXPECT_EQ(request_from_json(record)->written, 21);
   record.erase("written");
-  const auto old = request_from_json(record);
-  ASSERT_TRUE(old) << old.error().message();
-  EXPECT_EQ(old->written, 0) << "of an earlier version: not compared";
+  EXPECT_FALSE(request_from_json(record)->written);
+  record["changed_ns"] = 20;
+  EXPECT_EQ(request_from_json(record)->written, 20) << "of version 0.2";
+}
+
+TEST(StageOutRequest, OfAUserForAnotherStateOrAttemptIsALaterOne) {
+  StageOutRequest earlier = request_to_send(), later = request_to_send();
+  earlier.written = later.written = 7;
+  EXPECT_FALSE(later.is_later_than(earlier)) << "it is the same";
+  later.written = 8;
+  EXPECT_TRUE(later.is_later_than(earlier));
+  later.rule = "rename";
+  EXPECT_FALSE(later.is_later_than(earlier)) << "an output's";
+  later = earlier;
+  later.attempt = "7.1";
+  EXPECT_TRUE(later.is_later_than(earlier) && !later.is_same(earlier));
+  later.source = "/out/step-2";
+  EXPECT_FALSE(later.is_later_than(earlier));
 }
 
 }  // namespace

@@ -17,6 +17,33 @@ TEST_F(StageOutsTest, AnIdenticalRequestJoinsTheJobAndAnotherSourceForThePathIsR
   EXPECT_TRUE(ends(first));
 }
 
+// A job that was killed and resumed has saved it again.
+TEST_F(StageOutsTest, ALaterStateOfTheSourceTakesThePlaceOfAnEarlierOne) {
+  worker.on("stage-out", kHangs);
+  const auto first = send();
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
+  worker.on("flush-source", R"(echo '{"result": {"written": 8}}')");
+  worker.on("stage-out", note_request("stage-outs.log") + kSent);
+  const auto second = send();
+  EXPECT_NE(second, first);
+  ASSERT_TRUE(ends(first));
+  EXPECT_THAT(error_of(first), HasSubstr(R"("kind":"mismatch")"));
+  ASSERT_TRUE(ends(second));
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("written":8)"));
+}
+
+TEST_F(StageOutsTest, AnotherAttemptOfTheJobTakesThePlaceOfAnEarlierOne) {
+  worker.on("stage-out", kHangs);
+  const auto first = send();
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
+  StageOutRequest next = request();
+  next.attempt = "7.1";
+  worker.on("stage-out", kSent);
+  EXPECT_TRUE(ends(send(next)));
+  ASSERT_TRUE(ends(first));
+  EXPECT_THAT(error_of(first), HasSubstr("another attempt of the job sends it"));
+}
+
 class JoiningTest : public StageOutsTest {
  protected:
   using Answer = std::optional<Result<std::shared_ptr<Job>>>;

@@ -38,6 +38,38 @@ TEST_F(StageOutsTest, TheSourceIsFlushedAsTheRequestingUserBeforeTheRequestIsRec
   EXPECT_THAT(text_of("flushed-before.log"), HasSubstr(R"({"source":"/out/step-1","uid":1000})"));
 }
 
+TEST_F(StageOutsTest, ARequestIsRecordedWithTheStateOfItsSourceAndSendsNoOther) {
+  ASSERT_TRUE(ends(send()));
+  EXPECT_THAT(text_of("records.log"), HasSubstr(R"("written":7)"));
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("written":7)"));
+}
+
+TEST_F(StageOutsTest, AFlushThatTellsNoStateIsNoAcceptance) {
+  worker.on("flush-source", R"(echo '{"result": {}}')");
+  const auto job = await(context, outs->send(request()));
+  EXPECT_TRUE(job && !*job);
+  EXPECT_EQ(worker.calls("record"), 0);
+}
+
+TEST_F(StageOutsTest, TheRequestOfAnEarlierVersionGetsTheStateOfNowWithAWarning) {
+  StageOutRequest earlier = request();
+  earlier.id = "one";
+  json::object content = to_json(earlier);
+  content["written"] = 0;
+  content.erase("attempt");
+  const json::object row{{"file", "/state/stage-outs/one.json"}, {"content", content}};
+  const json::object answer{{"result", json::object{{"records", json::array{row}}}}};
+  worker.on("recorded", "echo '" + json::serialize(answer) + "'");
+  std::string log;
+  log::redirect([&](std::string_view sentence) { log.append(sentence).append("\n"); });
+  asio::co_spawn(context, outs->start(), asio::detached);
+  EXPECT_TRUE(run_until(context, [&] { return outs->totals().sent == 1; }));
+  log::redirect({});
+  EXPECT_THAT(log, HasSubstr("recorded no state of the source"));
+  EXPECT_THAT(text_of("records.log"), HasSubstr(R"("written":7)"));
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("written":7)"));
+}
+
 TEST_F(StageOutsTest, ASourceThatCannotBeFlushedIsNotAccepted) {
   worker.on(
       "flush-source",
@@ -52,6 +84,7 @@ TEST_F(StageOutsTest, ASourceThatCannotBeFlushedIsNotAccepted) {
 TEST_F(StageOutsTest, ASourceThatIsKnownToBeOnItsDriveIsNotFlushedAgain) {
   StageOutRequest checked = request();
   checked.is_flushed = true;
+  checked.written = 21;
   ASSERT_TRUE(ends(send(checked)));
   EXPECT_EQ(worker.calls("flush-source"), 0);
 }

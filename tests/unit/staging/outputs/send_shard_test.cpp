@@ -111,7 +111,7 @@ TEST_F(SendingShards, NoHostJoinsOrDeletesThemWhileAnotherSends) {
     const auto joined = join_shards(checkpoint_, 2);
     ASSERT_OK(joined);
     EXPECT_FALSE(joined->is_published);
-    ASSERT_OK(remove_published_shards(checkpoint_, ""));
+    ASSERT_OK(remove_published_shards(checkpoint_, {}));
     EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards() / "a/ranks/a.bin"));
   });
   ASSERT_OK(sent);

@@ -276,9 +276,9 @@ TEST_F(Shards, AnUnfinishedShardIsDeletedOnceANewerCheckpointIsPublished) {
 }
 
 TEST_F(Shards, ShardsLeftByAnInterruptedCallAreDeleted) {
-  ASSERT_OK(remove_published_shards(checkpoint_, ""));
+  ASSERT_OK(remove_published_shards(checkpoint_, {}));
   save_and_send("a");
-  ASSERT_OK(remove_published_shards(checkpoint_, ""));
+  ASSERT_OK(remove_published_shards(checkpoint_, {}));
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
 
@@ -292,10 +292,10 @@ TEST_F(Shards, ThoseOfAnotherAttemptThanThePublishedOneStay) {
   for (const char* host : {"a", "bb"}) save_and_send_by("first", host);
   ASSERT_OK(join_shards(checkpoint_, 2, {"a", "DONE"}));
   save_and_send_by("second", "bb");
-  ASSERT_OK(remove_published_shards(checkpoint_, "DONE"));
+  ASSERT_OK(remove_published_shards(checkpoint_, {"", "DONE"}));
   EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards() / "bb/DONE"));
   save_and_send_by("first", "bb");
-  ASSERT_OK(remove_published_shards(checkpoint_, "DONE"));
+  ASSERT_OK(remove_published_shards(checkpoint_, {"", "DONE"}));
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tests/unit/cli/fixture.hpp"
 
 namespace spark::cli {
@@ -12,8 +14,40 @@ class StageOut : public ::testing::Test {
                           R"({"id": "7", "verb": "stage-out", "subject": "checkpoints:run7/step-1"})");
   }
   void ends_with(const std::string& event) { program.client.stream_once("/v1/jobs/7/events", {{event}}); }
+  // What this host's own job has does not count.
+  void SetUp() override {
+    for (const char* name :
+         {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"})
+      ::unsetenv(name);
+  }
+  std::string attempt_of(std::vector<std::string> more) {
+    std::vector<std::string> words = {"stage-out", "/out/step-1", "checkpoints:x", "--detach"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(program.run(words), 0) << program.errors();
+    const std::string sent = program.client.sent.back(), key = R"("attempt":")";
+    const std::size_t at = sent.find(key);
+    return at == std::string::npos
+               ? "none"
+               : sent.substr(at + key.size(), sent.find('"', at + key.size()) - at - key.size());
+  }
   Program program;
 };
+
+TEST_F(StageOut, TheAttemptOfTheJobIsThatOfSlurmOrTorchrunOrAsGiven) {
+  const std::vector<std::string> on_two = {"--nodes", "2"};
+  EXPECT_EQ(attempt_of(on_two), "none");
+  ::setenv("TORCHELASTIC_RUN_ID", "run7", 1);
+  ::setenv("TORCHELASTIC_RESTART_COUNT", "2", 1);
+  EXPECT_EQ(attempt_of(on_two), "run7.2");
+  ::setenv("SLURM_JOB_ID", "77", 1);
+  EXPECT_EQ(attempt_of(on_two), "77.0") << "it was not restarted yet";
+  ::setenv("SLURM_RESTART_COUNT", "1", 1);
+  EXPECT_EQ(attempt_of(on_two), "77.1");
+  EXPECT_EQ(attempt_of({"--nodes", "2", "--attempt", "third"}), "third");
+  EXPECT_EQ(attempt_of({}), "none") << "one host";
+  EXPECT_EQ(program.run({"stage-out", "/out/step-1", "checkpoints:x", "--attempt", "third"}), 2);
+  SetUp();
+}
 
 TEST_F(StageOut, SendsTheAbsolutePathAndPrintsTheDestination) {
   ends_with(R"({"event": "done", "result": {"name": "checkpoints:run7/step-1", "state": "ready",
