@@ -86,7 +86,7 @@ asio::awaitable<Outcome> Transfer::run() {
   const auto self = shared_from_this();
   auto sent = co_await send();
   turns_.give_back(claim_);
-  if (gave_way_ && (!sent || lacks_shards(*sent))) sent = fail(Error(*gave_way_));
+  if (cancelled_ && (!sent || lacks_shards(*sent))) sent = fail(Error(*cancelled_));
   co_return sent;
 }
 
@@ -106,9 +106,9 @@ asio::awaitable<void> Transfer::take_turn() {
 asio::awaitable<Outcome> Transfer::send() {
   unsigned tries = 0;
   Duration pause = context_.timings.retry;
-  while (!is_cancelled_) {
+  while (!cancelled_) {
     co_await take_turn();
-    if (is_cancelled_) break;
+    if (cancelled_) break;
     auto place = context_.find_volume(request_.volume);
     if (!place && place.error().kind != Errc::Unavailable) co_return explain(request_, place.error());
     if (!place) {
@@ -117,12 +117,12 @@ asio::awaitable<Outcome> Transfer::send() {
       continue;
     }
     auto sent = co_await attempt(std::move(*place));
-    if (sent && !is_cancelled_ && !lacks_shards(*sent)) {
+    if (sent && !cancelled_ && !lacks_shards(*sent)) {
       note_progress(*attempt_, {{"published", true}});
       co_await prune(*sent);
     }
     attempt_->is_watched = false;
-    if (sent || is_cancelled_) co_return sent;
+    if (sent || cancelled_) co_return sent;
     if (attempt_->has_yielded) {
       turns_.give_back(claim_);
       continue;
@@ -141,8 +141,7 @@ asio::awaitable<Outcome> Transfer::send() {
     co_await wait(is_away ? context_.timings.look : pause);
     if (!is_away) pause = std::min(pause * 2, kLongestRetry);
   }
-  co_return fail(Errc::Cancelled, "stage-out to " + printable(request_.destination()) + " was cancelled",
-                 "the same command resumes it; the local copy is as it was");
+  co_return fail(Error(*cancelled_));
 }
 
 asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
@@ -154,7 +153,7 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
   call.request["threads"] = engine.threads;
   call.request["depth"] = engine.depth;
   call.request["chunk"] = engine.chunk;
-  call.request["shard_sent_ns"] = shard_sent_ns_;
+  call.request["shard_sent_ns"] = reached_.shard_sent_ns;
   call.on_progress = [this, attempt](const json::object& progress) { note_progress(*attempt, progress); };
   call.on_start = [this, attempt](pid_t pid) {
     attempt->worker = pid;
@@ -171,7 +170,7 @@ asio::awaitable<Outcome> Transfer::attempt(VolumePlace place) {
     co_return fail(error_from_json(*error));
   }
   if (const auto shard = sent ? get_int(*sent, "shard_sent_ns") : std::nullopt; shard && *shard > 0)
-    shard_sent_ns_ = *shard;
+    reached_.shard_sent_ns = *shard;
   co_return sent;
 }
 
@@ -248,7 +247,7 @@ void Transfer::note_progress(Attempt& attempt, const json::object& progress) {
   }
   if (get_bool(progress, "published").value_or(false)) {
     attempt.last_moved = context_.clock.steady();
-    is_published_ = true;
+    reached_.is_published = true;
     return show(progress_);
   }
   const std::int64_t bytes = get_int(progress, "bytes_done").value_or(0);
@@ -276,8 +275,8 @@ void Transfer::show_stalled(const std::string& reason) {
 
 void Transfer::show(json::object progress) {
   progress["dataset"] = printable(request_.destination());
-  if (shard_sent_ns_ > 0) progress["shard_sent"] = true;
-  if (is_published_) progress["published"] = true;
+  if (reached_.shard_sent_ns > 0) progress["shard_sent"] = true;
+  if (reached_.is_published) progress["published"] = true;
   progress_ = std::move(progress);
   job_->set_progress(progress_);
 }
@@ -293,8 +292,9 @@ asio::awaitable<void> Transfer::wait(Duration time) {
 }
 
 void Transfer::cancel(std::optional<Error> why) {
-  gave_way_ = std::move(why);
-  is_cancelled_ = true;
+  cancelled_ = why.value_or(Error{Errc::Cancelled,
+                                  "stage-out to " + printable(request_.destination()) + " was cancelled",
+                                  "the same command resumes it; the local copy is as it was"});
   pause_.cancel();
   if (!turns_.has(claim_)) turns_.give_back(claim_);  // its place in the queue
   if (attempt_) attempt_->cancellation.cancel();

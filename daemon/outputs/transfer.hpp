@@ -29,7 +29,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   const StageOutRequest& request() const { return request_; }
   const std::shared_ptr<Job>& job() const { return job_; }
   const json::object& progress() const { return progress_; }
-  bool is_cancelled() const { return is_cancelled_; }
+  bool is_cancelled() const { return cancelled_.has_value(); }
   // From now on: the state of its source is known, or a requester waits for the shards of all hosts.
   void amend(StageOutRequest request) { request_ = std::move(request); }
 
@@ -44,7 +44,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   asio::awaitable<void> wait_for_shards(const json::object& answer);
   // Deletes no older copy that the configuration now keeps.
   void config_changed();
-  // With an error: it ends with that, unless it has just published. A later request is for the same source.
+  // It ends with this error, unless it has just published. None: a person cancels it.
   void cancel(std::optional<Error> why = {});
 
  private:
@@ -88,12 +88,14 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   Timer pause_;
   std::optional<Result<>> durable_;  // none until it is known
   Event durable_noted_;
-  bool is_cancelled_ = false, is_published_ = false;
-  std::optional<Error> gave_way_;
-  unsigned yields_ = 0;  // since a byte moved
-  Keep keep_;            // while older copies are deleted
-  // When its shard was on the volume, by the volume's clock; 0 means not yet, or not known since a restart.
-  std::int64_t shard_sent_ns_ = 0;
+  std::optional<Error> cancelled_;  // the error with which it then ends
+  unsigned yields_ = 0;             // since a byte moved
+  Keep keep_;                       // while older copies are deleted
+  struct Reached {
+    bool is_published = false;
+    // When its shard was on the volume, by the volume's clock; 0 means not yet, or not known since a restart.
+    std::int64_t shard_sent_ns = 0;
+  } reached_;
 };
 using TransferPtr = std::shared_ptr<Transfer>;
 

@@ -18,7 +18,7 @@ asio::awaitable<void> Transfer::prune(json::object& sent) {
     if (keep_.count == 0) co_return;
     attempt_->cancellation = {};
     pruned = co_await delete_older(keep_);
-  } while (!is_cancelled_ && keep_ != keep_of(request_, context_.config()));
+  } while (!cancelled_ && keep_ != keep_of(request_, context_.config()));
   json::array warnings, removed;
   if (const json::array* known = get_array(sent, "warnings"); known != nullptr) warnings = *known;
   const json::object* failed = pruned ? get_object(*pruned, "failed") : nullptr;

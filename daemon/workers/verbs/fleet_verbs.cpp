@@ -48,9 +48,9 @@ StopFlag stop_serving{false};
 static_assert(StopFlag::is_always_lock_free);
 
 // Of the first address that an interface has now.
-std::string interface_of(const FleetMembers& members) {
+std::string interface_served(const FleetMembers& members) {
   for (const fleet::Endpoint& own : members.listen)
-    if (std::string interface = fleet::interface_of(own.address); !interface.empty()) return interface;
+    if (std::string interface = interface_of(own.address); !interface.empty()) return interface;
   return "";
 }
 
@@ -62,7 +62,7 @@ json::object report(const fleet::Server& server, const FleetMembers& members, Ne
     const std::string name = neighbours.name_of(address);
     client.as_object()["name"] = name.empty() ? address : name;  // a node of a job has no name here
   }
-  const std::string interface = interface_of(members);
+  const std::string interface = interface_served(members);
   const Bytes link = link_rate(interface);
   std::string listen;
   for (const fleet::Endpoint& own : members.listen)
@@ -113,7 +113,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   fleet::NameService names(addresses_behind);
   // Peers that are refused in the first moments would be counted as hosts that do not belong here.
   Neighbours neighbours(*members, names, std::chrono::milliseconds(500));
-  const std::string interface = interface_of(*members);
+  const std::string interface = interface_served(*members);
   fleet::ServerSettings settings{members->listen,
                                  cache->path,
                                  cache->state_dir,
@@ -161,7 +161,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
   std::atomic<int> running{0};
   const auto start = [&](auto work) {
     ++running;
-    std::thread thread = start_thread([&running, work] {
+    auto thread = start_thread([&running, work] {
       work();
       --running;
     });

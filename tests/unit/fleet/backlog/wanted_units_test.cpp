@@ -10,7 +10,7 @@ using namespace spark::fleet;
 
 namespace {
 
-struct Reader final : staging::Viewer {
+struct WantingReader final : staging::Viewer {
   std::deque<staging::WantedOfFile> wanted;
 
   bool begin(const staging::Entries&, bool, const std::string&) override { return true; }
@@ -42,7 +42,7 @@ TEST(WantedUnits, AreFoundWhereverTheEntriesAreInMemory) {
     entry_of.push_back(&entry);
   }
   layout.finish();
-  Reader reader;
+  WantingReader reader;
   for (std::uint64_t file = 0; file < kFiles; ++file) {
     reader.wanted.push_back(
         {entry_of[file], Layout::is_packed(entry_of[file]->size) ? 0 : staging::kUnitsOfPiece});
