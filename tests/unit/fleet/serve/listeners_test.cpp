@@ -13,7 +13,7 @@ using testing::HasSubstr;
 namespace {
 
 const Endpoint kMissing{"192.0.2.77", 7789};  // for documentation: no host has it
-constexpr SteadyTime kStart{std::chrono::hours(1)};
+constexpr SteadyTime kListening{std::chrono::hours(1)};
 
 Endpoint here() {
   return {"127.0.0.1", spark::test::LocalPort().portal.port};
@@ -28,7 +28,7 @@ TEST(Listeners, AMissingAddressKeepsNoneOfTheOthersFromBeingServed) {
     EXPECT_EQ(listeners.sockets().size(), 1u);
     EXPECT_TRUE(connect_to(there, std::chrono::seconds(60)));
     EXPECT_THAT(listeners.trouble(), HasSubstr("192.0.2.77:7789"));
-    listeners.open_missing(kStart);
+    listeners.open_missing(kListening);
     EXPECT_EQ(listeners.sockets().size(), 1u);
     EXPECT_THAT(listeners.trouble(), HasSubstr("192.0.2.77:7789"));
   }
