@@ -238,13 +238,18 @@ TEST_F(RunnerTest, AWorkerThatEndsWhenAskedIsAskedAndThenKilled) {
 }
 
 TEST_F(RunnerTest, TheAnswerOfAWorkerThatIsStuckAtItsEndIsNotLost) {
-  worker.on("serve-all", "echo '{\"progress\": {}}'; sleep 0.5; echo '{\"result\": {}}'; exec >&-");
+  // Without a child: its end is a signal, at which a traced process stops.
+  worker.on("serve-all",
+            "echo '{\"progress\": {}}'; while [ ! -e go ]; do :; done; echo '{\"result\": {}}'; exec >&-");
   std::optional<Unkillable> stuck;
   Call made = call("serve-all");
   made.ends_when_asked = true;
   pid_t pid = 0;
   made.on_start = [&](pid_t started) { pid = started; };
-  made.on_progress = [&](const json::object&) { stuck.emplace(pid); };
+  made.on_progress = [&](const json::object&) {
+    stuck.emplace(pid);
+    std::ofstream(worker.folder() / "go");
+  };
   const auto answer = run(std::move(made));
   if (!stuck || !stuck->works()) GTEST_SKIP() << "no process may be traced here";
   EXPECT_TRUE(answer) << answer.error().message();

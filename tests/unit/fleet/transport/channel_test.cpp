@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -38,7 +39,11 @@ struct Listening {
   }
 };
 
-TEST(Channel, TransfersDataBothWays) {
+struct ChannelTest : testing::Test {
+  ChannelTest() { ::signal(SIGPIPE, SIG_IGN); }  // as in each worker
+};
+
+TEST_F(ChannelTest, TransfersDataBothWays) {
   const std::string key = new_key().value();
   const Listening listening;
   const std::string sent(20 << 20, 'x');
@@ -57,7 +62,7 @@ TEST(Channel, TransfersDataBothWays) {
   server.join();
 }
 
-TEST(Channel, AnotherKeyIsDeniedOnBothSides) {
+TEST_F(ChannelTest, AnotherKeyIsDeniedOnBothSides) {
   const Listening listening;
   std::thread server([&] {
     const auto channel = Channel::accept(security(new_key().value(), "a"), listening.accept(), 10s);
@@ -68,7 +73,7 @@ TEST(Channel, AnotherKeyIsDeniedOnBothSides) {
   EXPECT_EQ(channel.error().kind, Errc::Denied);
 }
 
-TEST(Channel, AHostThatIsRefusedAtOnceIsToldWhichAddressTheOtherHostHasToList) {
+TEST_F(ChannelTest, AHostThatIsRefusedAtOnceIsToldWhichAddressTheOtherHostHasToList) {
   const Listening listening;
   std::thread server([&] { listening.accept(); });  // and closes
   const auto channel = Channel::connect(security(new_key().value(), "b"), listening.endpoint(), 10s);
@@ -103,7 +108,7 @@ void serve_with_certificate(const UniqueFd& socket) {
   SSL_write(ssl.get(), "hello", 5);
 }
 
-TEST(Channel, AServerWithACertificateInsteadOfTheKeyIsDenied) {
+TEST_F(ChannelTest, AServerWithACertificateInsteadOfTheKeyIsDenied) {
   const Listening listening;
   std::thread server([&] { serve_with_certificate(listening.accept()); });
   const auto channel = Channel::connect(security(new_key().value(), "b"), listening.endpoint(), 10s);
@@ -112,7 +117,7 @@ TEST(Channel, AServerWithACertificateInsteadOfTheKeyIsDenied) {
   EXPECT_EQ(channel.error().kind, Errc::Denied);
 }
 
-TEST(Channel, AClientWithoutTlsGetsNothing) {
+TEST_F(ChannelTest, AClientWithoutTlsGetsNothing) {
   const Listening listening;
   std::thread client([&] {
     const UniqueFd plain = connect_to(listening.endpoint(), 10s).value();
@@ -128,7 +133,7 @@ TEST(Channel, AClientWithoutTlsGetsNothing) {
   client.join();
 }
 
-TEST(Channel, AGreetingEndsAtItsDeadlineAlsoIfItsBytesComeOneByOne) {
+TEST_F(ChannelTest, AGreetingEndsAtItsDeadlineAlsoIfItsBytesComeOneByOne) {
   const Listening listening;
   std::atomic<bool> is_over{false};
   std::thread client([&] {
@@ -147,7 +152,7 @@ TEST(Channel, AGreetingEndsAtItsDeadlineAlsoIfItsBytesComeOneByOne) {
   EXPECT_EQ(channel.error().kind, Errc::TimedOut);
 }
 
-TEST(Channel, AGreetingToAServerEndsAtItsDeadlineAlsoIfItsBytesComeOneByOne) {
+TEST_F(ChannelTest, AGreetingToAServerEndsAtItsDeadlineAlsoIfItsBytesComeOneByOne) {
   const Listening listening;
   std::atomic<bool> is_over{false};
   std::thread server([&] {
@@ -179,7 +184,7 @@ struct ConnectedPair {
   }
 };
 
-TEST(Channel, SendingEndsAtItsDeadlineAlsoIfSilenceWouldBeAllowed) {
+TEST_F(ChannelTest, SendingEndsAtItsDeadlineAlsoIfSilenceWouldBeAllowed) {
   ConnectedPair pair;  // the client reads nothing, so the kernel's buffers fill up
   pair.server->set_limits(1h, std::chrono::steady_clock::now() + 100ms);
   Result<> sent;
@@ -187,7 +192,7 @@ TEST(Channel, SendingEndsAtItsDeadlineAlsoIfSilenceWouldBeAllowed) {
   EXPECT_EQ(sent.error().kind, Errc::TimedOut);
 }
 
-TEST(Channel, AFlushEndsAtItsDeadlineAlsoIfSilenceWouldBeAllowed) {
+TEST_F(ChannelTest, AFlushEndsAtItsDeadlineAlsoIfSilenceWouldBeAllowed) {
   ConnectedPair pair;
   pair.server->set_limits(1h, std::chrono::steady_clock::now() + 100ms);
   Result<> sent;
@@ -198,7 +203,7 @@ TEST(Channel, AFlushEndsAtItsDeadlineAlsoIfSilenceWouldBeAllowed) {
   EXPECT_EQ(sent.error().kind, Errc::TimedOut);
 }
 
-TEST(Channel, AnInterruptEndsAWaitForTheOtherHost) {
+TEST_F(ChannelTest, AnInterruptEndsAWaitForTheOtherHost) {
   ConnectedPair pair;
   Interrupt interrupt;
   pair.client->set_limits(1h, SteadyTime::max(), &interrupt);
@@ -208,7 +213,7 @@ TEST(Channel, AnInterruptEndsAWaitForTheOtherHost) {
   ending.join();
 }
 
-TEST(Channel, AnInterruptEndsAGreeting) {
+TEST_F(ChannelTest, AnInterruptEndsAGreeting) {
   const Listening listening;  // accepts nothing, so no greeting is answered
   Interrupt interrupt;
   std::thread ending([&] { interrupt.set(); });
