@@ -84,17 +84,10 @@ Result<> ExchangeRun::get_piece(const Choice& choice, Lane& lane) {
 std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, std::size_t want,
                                                                   const Choice& choice, Lane& lane) {
   const PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
-  // That a file has no attributes: this host sees it itself, or the peer has no source either and took only
-  // such files, which it can't say before its copy is complete.
-  bool is_plain = job_.context.has_source;
-  if (!is_plain && !exchange_.known.empty()) {
-    const std::scoped_lock lock(mutex_);
-    is_plain = schedule_.peer(*choice.peer).is_staging();
-  }
   const auto began = std::chrono::steady_clock::now();
   const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kForUnit);
   const bool is_whole = head && head->status == 200 && head->length == want && (head->piece || head->file) &&
-                        (is_plain || head->is_plain);
+                        (job_.context.has_source || head->is_plain);
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
   staging::PieceOutcome outcome;
   if (is_whole) outcome.digest = digest_of(lane.buffer.data(), want);

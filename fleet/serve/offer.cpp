@@ -81,7 +81,8 @@ class StagingOffer final : public Offer {
   }
   Result<UnitBody> read_piece(std::uint64_t unit, const staging::IoBuffer& buffer) const {
     auto body = to_result(reader_.read_piece(unit, buffer));
-    if (body) body->is_plain = false;  // attributes are set last, so they are not known yet
+    // A source's attributes are set last, so they are not known yet. Peers send none.
+    if (body && board_->reads() != SetState::Reads::Never) body->is_plain = false;
     return body;
   }
 };
