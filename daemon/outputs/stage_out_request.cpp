@@ -99,7 +99,7 @@ bool StageOutRequest::is_same(const StageOutRequest& other) const {
 
 bool StageOutRequest::is_later_than(const StageOutRequest& earlier) const {
   return rule.empty() && earlier.rule.empty() && source == earlier.source && asker.uid == earlier.asker.uid &&
-         (written != earlier.written || attempt != earlier.attempt);
+         written && earlier.written && (written != earlier.written || attempt != earlier.attempt);
 }
 
 bool lacks_shards(const json::object& answer) {

@@ -78,6 +78,9 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
       request.is_flushed = true;
       continue;
     }
+    // As from a shell, which has not the job's environment.
+    if (request.attempt.empty() && request.written == other->request().written)
+      request.attempt = other->request().attempt;
     if (other->request().is_same(request)) {
       StageOutRequest joined = other->request();
       joined.waits |= request.waits;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "base/text.hpp"
 #include "base/threads.hpp"
@@ -98,6 +99,8 @@ void ExchangeRun::watch(std::size_t index) {
   const PeerRequest request{PeerRequest::Kind::Set, exchange_.set, 0, exchange_.self};
   const auto every = look_every(exchange_.peers.size());
   auto asked_at = std::chrono::steady_clock::now();  // for the first time since the last answer
+  // Hosts with a source begin all files in the same order, as each reads a share of each.
+  bool is_to_spread = exchange_.reads == SetState::Reads::Never;
   for (bool is_first = true; !watches_.has_ended(); is_first = false) {
     std::chrono::milliseconds patience{};
     {
@@ -111,7 +114,7 @@ void ExchangeRun::watch(std::size_t index) {
     if (state) {
       watches_.answered(now - asked_at, now);
       schedule_.heard(index, std::move(*state), now);
-      if (is_first) spread(backlog_, schedule_, exchange_);
+      if (std::exchange(is_to_spread, false)) spread(backlog_, schedule_, exchange_);
     } else {
       schedule_.unheard(index, now);
     }

@@ -87,7 +87,8 @@ void EndGame::choose(const View& view, SteadyTime now) {
   }
   for (auto& [node, owner] : owners_) {
     if (!owner.has_begun && !owner.is_reading) continue;  // it is about to start
-    std::ranges::sort(owner.left, {}, [&](std::uint64_t unit) { return order(node, unit); });
+    std::ranges::sort(owner.left, {},
+                      [&, owned_by = node](std::uint64_t unit) { return order(owned_by, unit); });
     std::vector<NodeId> others = readers;
     std::erase(others, node);
     const auto soon =

@@ -276,7 +276,7 @@ tl::unexpected<Error> other_files_at(const ShardedCheckpoint& checkpoint) {
   return fail(
       Errc::Refused,
       shown_path(checkpoint.path()) + " is there already, with other files than the hosts have sent now",
-      "choose another name, or delete it first");
+      "choose another name; before you delete it, see whether it is what the hosts sent before");
 }
 
 // Each of two hosts that have sent their shards at the same time would see the other one's lock, that of its

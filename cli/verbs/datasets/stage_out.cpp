@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <string_view>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -30,7 +31,9 @@ std::string attempt_here() {
   for (const auto& [job, restarts] : kNames) {
     const char* id = std::getenv(job);
     const char* count = std::getenv(restarts);
-    if (id != nullptr && *id != '\0') return std::string(id) + "." + (count == nullptr ? "0" : count);
+    const bool is_told =
+        id != nullptr && *id != '\0' && std::string_view(id) != "none";  // torchrun's default
+    if (is_told) return std::string(id) + "." + (count == nullptr ? "0" : count);
   }
   return "";
 }

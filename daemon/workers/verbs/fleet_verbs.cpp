@@ -153,6 +153,7 @@ Result<json::object> serve_peers_verb(const json::object& request, const Progres
       if (now >= ask_at) {
         ask_at = now + kAskEvery;
         peers = neighbours.ask();
+        if (stop) break;  // the next process notes other ones
         note_peers(boards, neighbours.found(), peers);
       }
       progress(report(server, *members, neighbours, peers));

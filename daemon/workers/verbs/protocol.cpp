@@ -1,5 +1,6 @@
 #include "daemon/workers/verbs/protocol.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -121,7 +122,8 @@ void serve() {
 
 void end_with(const Result<json::object>& answer) {
   write_answer(answer);
-  ::close(STDOUT_FILENO);  // a thread in the kernel keeps the open files of its process
+  // A thread in the kernel keeps the open files of its process. Another one may still write its progress.
+  if (::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO) < 0) ::close(STDOUT_FILENO);
   ::_exit(0);
 }
 

@@ -44,6 +44,17 @@ TEST_F(StageOutsTest, AnotherAttemptOfTheJobTakesThePlaceOfAnEarlierOne) {
   EXPECT_THAT(error_of(first), HasSubstr("another attempt of the job sends it"));
 }
 
+// As from a shell, to look at one that waits.
+TEST_F(StageOutsTest, ARequestWithoutAnAttemptJoinsTheJobThatSendsTheSameState) {
+  worker.on("stage-out", kHangs);
+  StageOutRequest of_job = request();
+  of_job.attempt = "7.1";
+  const auto first = send(of_job);
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("stage-out") == 1; }));
+  EXPECT_EQ(send(), first);
+  EXPECT_TRUE(first->is_running());
+}
+
 class JoiningTest : public StageOutsTest {
  protected:
   using Answer = std::optional<Result<std::shared_ptr<Job>>>;

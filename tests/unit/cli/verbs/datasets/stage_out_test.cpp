@@ -36,6 +36,9 @@ class StageOut : public ::testing::Test {
 TEST_F(StageOut, TheAttemptOfTheJobIsThatOfSlurmOrTorchrunOrAsGiven) {
   const std::vector<std::string> on_two = {"--nodes", "2"};
   EXPECT_EQ(attempt_of(on_two), "none");
+  ::setenv("TORCHELASTIC_RUN_ID", "none", 1);
+  ::setenv("TORCHELASTIC_RESTART_COUNT", "0", 1);
+  EXPECT_EQ(attempt_of(on_two), "none") << "torchrun's default is that of each job";
   ::setenv("TORCHELASTIC_RUN_ID", "run7", 1);
   ::setenv("TORCHELASTIC_RESTART_COUNT", "2", 1);
   EXPECT_EQ(attempt_of(on_two), "run7.2");
