@@ -164,9 +164,7 @@ TEST_F(VolumeSetTest, AVolumeWhoseUpIsNotRecordedStaysMountedAtAReload) {
   world.superblock.type = "ext4";
   world.superblock.uuid = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee";
   world.offer("s-a", "192.0.2.1", 4420);
-  make_seams = [&](const config::Volume&, const std::optional<config::Target>&) {
-    return fake_seams(world);
-  };
+  make_seams = [&](const config::Volume&, const std::optional<config::Target>&) { return fake_seams(world); };
   VolumeSet fresh(context.get_executor(), runner, make_seams, clock, folder.path(),
                   [](const Volume&, State) {});
   fresh.start(read("", volume("a")));
