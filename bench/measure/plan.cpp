@@ -31,6 +31,11 @@ double assumed_rate(const BenchOptions& options) {
   return limit > 0 ? std::min(kAssumedLayoutRate, limit) : kAssumedLayoutRate;
 }
 
+double slowest_rate(const BenchOptions& options) {
+  const auto limit = static_cast<double>(options.rate_limit);
+  return limit > 0 ? std::min(kSlowestLayoutRate, 0.5 * limit) : kSlowestLayoutRate;
+}
+
 Result<> check_numbers(const BenchOptions& options) {
   if (options.size < kLayoutStep || options.size > 16 * kTiB) {
     return fail(Errc::Invalid, "a benchmark file of " + format_bytes(options.size) + " is out of range",
@@ -192,21 +197,18 @@ Duration cell_time(const BenchOptions& options, const Scenario& scenario) {
   if (scenario.method == Method::Load)
     return around + time_to_write(layout_size(options), assumed_rate(options));
   if (scenario.method != Method::Copy) return options.runtime + around;
-  return around + time_to_write(layout_size(options) / kLargeFiles, kAssumedLayoutRate);
+  return around + time_to_write(layout_size(options) / kLargeFiles, assumed_rate(options));
 }
 
 Duration cell_deadline(const BenchOptions& options) {
   const Duration usual = options.runtime + std::chrono::seconds(60) +
-                         time_to_write(options.size / kLargeFiles, kSlowestLayoutRate);
+                         time_to_write(options.size / kLargeFiles, slowest_rate(options));
   const bool loads = options.asked.loads_model || std::ranges::any_of(options.scenarios, is_loading);
   return loads ? std::max(usual, layout_deadline(options)) : usual;
 }
 
 Duration layout_deadline(const BenchOptions& options) {
-  const double slowest = options.rate_limit > 0
-                             ? std::min(kSlowestLayoutRate, 0.5 * static_cast<double>(options.rate_limit))
-                             : kSlowestLayoutRate;
-  return std::chrono::seconds(60) + time_to_write(options.size, slowest);
+  return std::chrono::seconds(60) + time_to_write(options.size, slowest_rate(options));
 }
 
 Duration longest_run(const BenchOptions& options, std::size_t cells) {

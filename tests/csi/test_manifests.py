@@ -19,7 +19,7 @@ CONTAINER = {"name": None, "image": None, "command": None, "env": [{"name": None
 POD = {"hostNetwork": None, "hostPID": None, "dnsPolicy": None, "automountServiceAccountToken": None, "priorityClassName": None,
        "terminationGracePeriodSeconds": None, "nodeSelector": None, "restartPolicy": None,
        "tolerations": [{"operator": None}], "containers": [CONTAINER],
-       "volumes": [{"name": None, "configMap": {"name": None}, "hostPath": {"path": None, "type": None},
+       "volumes": [{"name": None, "configMap": {"name": None}, "hostPath": {"path": None, "type": None}, "emptyDir": {"medium": None},
                     "csi": {"driver": None, "readOnly": None, "volumeAttributes": None}}]}
 TEMPLATE = {"metadata": META, "spec": POD}
 KINDS = {

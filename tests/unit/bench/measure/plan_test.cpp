@@ -105,6 +105,17 @@ TEST(Plan, LoadingTakesAsLongAsItsBytesNeed) {
   EXPECT_GT(cell_deadline(options), std::chrono::seconds(500)) << "the limit alone takes so long";
 }
 
+TEST(Plan, ACopyUnderARateLimitHasTheTimeThatItNeeds) {
+  BenchOptions options = three_paths();
+  options.size = 4ULL << 30;
+  options.rate_limit = 1 << 20;
+  options.scenarios = {"stagecopy"};
+  const auto scenarios = check_options(options);
+  ASSERT_TRUE(scenarios);
+  EXPECT_GT(cell_time(options, *scenarios->front()), std::chrono::seconds(1024));
+  EXPECT_GT(cell_deadline(options), std::chrono::seconds(1024));
+}
+
 TEST(Plan, EachRoundVisitsEveryPathOncePerScenarioAndTheWarmUpIsRoundZero) {
   BenchOptions options = three_paths();
   options.scenarios = {"shards", "latency", "samples"};
