@@ -1,6 +1,7 @@
 #include "nvmetcp/resolve.hpp"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -33,6 +34,22 @@ std::string numeric_text(const addrinfo& address) {
 // "fe80::1%eth0" without its zone.
 std::string without_zone(const std::string& address) {
   return address.substr(0, address.find('%'));
+}
+
+// The number of the interface that an address names by its name or number; 0: none that is known.
+unsigned zone_of(const std::string& address) {
+  const auto mark = address.find('%');
+  if (mark == std::string::npos) return 0;
+  const std::string zone = address.substr(mark + 1);
+  const unsigned index = ::if_nametoindex(zone.c_str());
+  return index != 0 ? index : parse_number<unsigned>(zone).value_or(0);
+}
+
+// A link-local address is of another machine on each link. An interface without that name may have been
+// renamed since the connection was made.
+bool is_other_link(const std::string& a, const std::string& b) {
+  const unsigned one = zone_of(a), other = zone_of(b);
+  return one != 0 && other != 0 && one != other;
 }
 
 Result<UniqueFd> open_socket(int family, const std::string& interface) {
@@ -97,7 +114,7 @@ bool same_address(const std::string& a, const std::string& b) {
     in6_addr left{}, right{};
     if (::inet_pton(family, without_zone(a).c_str(), &left) == 1 &&
         ::inet_pton(family, without_zone(b).c_str(), &right) == 1) {
-      return std::memcmp(&left, &right, sizeof left) == 0;
+      return std::memcmp(&left, &right, sizeof left) == 0 && !is_other_link(a, b);
     }
   }
   return false;

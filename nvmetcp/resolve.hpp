@@ -18,7 +18,8 @@ Result<std::vector<Portal>> resolve(const Portal& portal);
 // An IPv4 or IPv6 address, no name.
 bool is_numeric(const std::string& address);
 
-// Whether two numeric addresses are the same one, however they are written.
+// Whether two numeric addresses are the same one, however they are written. "fe80::1" is that of any
+// interface.
 bool same_address(const std::string& a, const std::string& b);
 
 // One TCP connection to a numeric portal, closed again. The kernel's own connect holds a lock that every

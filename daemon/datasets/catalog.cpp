@@ -30,11 +30,11 @@ bool Catalog::claim() {
 
 void Catalog::release() {
   is_claimed_ = false;
-  released_.notify();
+  changed_.notify();
 }
 
 asio::awaitable<Result<>> Catalog::recover() {
-  while (is_claimed_) co_await released_.wait();
+  while (is_claimed_) co_await changed_.wait();
   ++recoveries_;
   workers::Call call{"recover", "the cache", request(), kRecoveryDeadline};
   call.on_progress = [this](const json::object& /*looked_over*/) {
@@ -42,6 +42,7 @@ asio::awaitable<Result<>> Catalog::recover() {
   };
   const auto recovered = co_await context_.runner.run(std::move(call));
   --recoveries_;
+  changed_.notify();
   if (!recovered) co_return fail(recovered.error());
   co_await look_over();
   co_return *answer_ ? Result<>() : fail(answer_->error());
@@ -51,10 +52,12 @@ asio::awaitable<Result<>> Catalog::recover() {
 asio::awaitable<void> Catalog::look_over() {
   co_await refresh();
   is_looked_over_ = true;
+  changed_.notify();
 }
 
 void Catalog::could_not_open(const Error& why) {
   if (!is_looked_over_) answer_ = fail(why);
+  changed_.notify();
 }
 
 asio::awaitable<void> Catalog::refresh() {
@@ -72,6 +75,7 @@ asio::awaitable<void> Catalog::refresh() {
   answered_ = turn;
   answered_at_ = context_.clock.steady();
   answer_ = std::move(answer);
+  changed_.notify();
   tell_writable();
 }
 

@@ -21,7 +21,7 @@ namespace spark::datasets {
 class Catalog {
  public:
   Catalog(const Context& context, const Activity& activity)
-      : context_(context), activity_(activity), released_(context.executor) {}
+      : context_(context), activity_(activity), changed_(context.executor) {}
 
   json::object request() const;  // the first part of every request about the cache
 
@@ -32,6 +32,9 @@ class Catalog {
   // about to at the daemon's start.
   bool claim();
   void release();
+  // A claim may succeed now, or at wake_claim().
+  asio::awaitable<void> next_change() { co_await changed_.wait(); }
+  void wake_claim() { changed_.notify(); }
   asio::awaitable<void> refresh();
   void could_not_open(const Error& why);
 
@@ -63,7 +66,7 @@ class Catalog {
   std::uint64_t asked_ = 0, answered_ = 0;  // counts of refreshes: started, and the one that produced answer_
   unsigned recoveries_ = 0;                 // that run
   bool is_claimed_ = false;
-  Event released_;
+  Event changed_;  // whether it may be claimed, or recovered
 };
 
 }  // namespace spark::datasets

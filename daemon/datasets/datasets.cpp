@@ -21,7 +21,11 @@ Datasets::Datasets(Context context, Jobs& jobs)
       prefetches_(context_, activity_, leases_, turns_),
       views_(
           context_.executor, context_.runner, context_.clock, [this] { return catalog_.request(); },
-          [this] { requests_.views().changed(); }, context_.kept, context_.views),
+          [this] {
+            requests_.views().changed();
+            upkeep_.views_changed();
+          },
+          context_.kept, context_.views),
       attempts_(context_, activity_, catalog_, leases_, turns_, prefetches_, views_),
       requests_(context_, jobs_, activity_, leases_, job_leases_, turns_, attempts_, prefetches_, catalog_,
                 views_),
@@ -29,7 +33,8 @@ Datasets::Datasets(Context context, Jobs& jobs)
       cache_place_(context_.executor, context_.runner, jobs_, leases_,
                    {[this] { return catalog_.request(); }, [this] { return busy(); },
                     [this] { return viewed(); }, [this] { return catalog_.recover(); },
-                    [this] { return catalog_.claim(); }, [this] { catalog_.release(); }}) {}
+                    [this] { return catalog_.claim(); }, [this] { catalog_.release(); },
+                    [this] { return catalog_.next_change(); }, [this] { catalog_.wake_claim(); }}) {}
 
 asio::awaitable<void> Datasets::start() {
   Timer timer(context_.executor);

@@ -135,7 +135,8 @@ bool Attempts::must_yield(const Task& task, SteadyTime now) const {
 // `view`: number of the view that the worker was asked for. The task may have another one by now.
 void Attempts::note_progress(Task& task, std::uint64_t view, const json::object& progress) {
   if (const auto why = get_string(progress, "view_failed")) {
-    views_.note_failed(view, *why, get_bool(progress, "whole").value_or(false));
+    const bool is_known = get_bool(progress, "again").value_or(false) && !views_.reason_of(view).empty();
+    if (!is_known) views_.note_failed(view, *why, get_bool(progress, "whole").value_or(false));
     return;
   }
   if (progress.contains("walked")) {

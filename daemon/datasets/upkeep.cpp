@@ -16,8 +16,7 @@ namespace spark::datasets {
 namespace {
 
 // A live view ends a moment after its last lease.
-constexpr int kLooks = 20;
-constexpr Duration kLook{100};
+constexpr Duration kUntilClosed{2000};
 
 std::vector<std::string> jobs_that_stage(const Jobs& jobs, const std::string& dataset) {
   std::vector<std::string> ids;
@@ -283,16 +282,21 @@ Result<std::shared_ptr<Job>> Upkeep::evict(const std::string& dataset, Asker ask
   return job;
 }
 
+void Upkeep::views_changed() {
+  for (const auto& patience : closing_) patience->cancel();
+}
+
 // Whether it may be evicted is decided when its turn has come, which may be hours later.
 asio::awaitable<void> Upkeep::run_evict(std::shared_ptr<Job> job, std::string dataset,
                                         workers::Cancellation cancellation) {
   co_await turns_.take(job);
   job->on_cancel = nullptr;  // a copy of which a part is gone is of no use
-  Timer pause(context_.executor);
-  for (int looks = 0; looks < kLooks && !check_closed(dataset); ++looks) {
-    pause.expires_after(kLook);
-    if (!co_await pause.wait()) break;
-  }
+  const auto patience = std::make_shared<Timer>(context_.executor);
+  patience->expires_after(kUntilClosed);
+  closing_.push_back(patience);
+  bool is_over = false;
+  while (!is_over && !check_closed(dataset)) is_over = co_await patience->wait();
+  std::erase(closing_, patience);
   auto unused = check_unused(dataset);
   if (unused) unused = check_closed(dataset);
   if (cancellation.is_asked())

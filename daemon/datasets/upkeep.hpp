@@ -35,6 +35,8 @@ class Upkeep {
   Result<std::shared_ptr<Job>> scrub(std::vector<std::string> datasets, Asker asker = {});  // none means all
   Result<std::shared_ptr<Job>> evict(const std::string& dataset, Asker asker = {});
 
+  void views_changed();  // a program may have closed the last file of a copy
+
   asio::awaitable<void> keep_scrubbing();  // each copy when it is due
 
  private:
@@ -70,6 +72,7 @@ class Upkeep {
   // Unsuccessful stagings after which the cache was recovered. One may fail while it is opened.
   std::uint64_t recovered_ = 0;
   bool is_recovering_ = false;
+  std::vector<std::shared_ptr<Timer>> closing_;    // of evictions that wait for programs' last files
   std::map<std::string, SteadyTime> scrub_tried_;  // when its last scrub could not be done
 };
 

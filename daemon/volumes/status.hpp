@@ -56,7 +56,7 @@ enum class Warning {
   LeftBehind,     // programs have files open on the mount that was replaced
   StillReserved,  // its reservation could not be given back
   LeftConnected,  // as it went down: another program uses another of its namespaces
-  Unrecorded,     // the state folder has no room for an operator's `down`
+  Unrecorded,     // an operator's `down`, or its end, could not be recorded
 };
 
 struct DriveStatus {

@@ -27,8 +27,8 @@ class Backlog {
   // set.
   void spread(NodeId self, std::span<const NodeId> others);
 
-  // Nothing is left to begin, and no file is being opened.
-  bool is_empty() const { return large_.empty() && packs_.empty() && !opening_; }
+  // Nothing is left to begin, and no file is being opened or offered.
+  bool is_empty() const { return large_.empty() && packs_.empty() && !opening_ && offering_ == 0; }
 
   // How many units and files are in progress decides whether more are begun.
   struct Busy {
@@ -37,7 +37,13 @@ class Backlog {
   // The next large file to open, by its number; until opened() there is no other one. `for_readers`: only one
   // that a reader waits for.
   std::optional<std::uint64_t> take_file(const Busy& busy, bool for_readers);
-  void opened() { opening_.reset(); }
+  void opened() {
+    opening_.reset();
+    ++offering_;
+  }
+  // After opened(): its pieces are known to the lanes, or all of it is here. That may be hours later for one
+  // that has changed its size.
+  void offered() { --offering_; }
   // A reader waits for a file that is not opened while so many are.
   bool waits_for_room(std::size_t open) const { return !first_.empty() && open >= most_open_; }
   std::vector<std::uint64_t> take_packs(const Busy& busy);  // units, the first one last
@@ -66,6 +72,7 @@ class Backlog {
   std::size_t most_open_;                     // files, while readers wait for more
   std::vector<std::uint64_t> large_, packs_;  // files and units, the next one last
   std::optional<std::uint64_t> opening_{};    // a file
+  std::size_t offering_ = 0;                  // files
   std::set<std::uint64_t> first_{};           // of large_, the last ones: readers wait for them
   // Index: the layout's small-file number. Not vector<bool>, in which two lanes would change bits of one
   // word.

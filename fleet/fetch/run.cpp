@@ -215,11 +215,13 @@ void ExchangeRun::open_more(Lane& lane, bool for_readers) {
     if (started && !staging::is_same_source(walked, *file->entry)) file->only_from_source = true;
     lock.lock();
     open_[*index] = file;
+    backlog_.opened();
+    changed_.notify_all();
     lock.unlock();
     if (started) started = offer(file, lane);
     if (!started) fail_run(std::move(started.error()));
     lock.lock();
-    backlog_.opened();
+    backlog_.offered();
     changed_.notify_all();
   }
   if (for_readers) return;

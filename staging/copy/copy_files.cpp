@@ -87,10 +87,21 @@ Result<> copy_files(CopyContext& context, const FilesJob& job) {
     return copy_large(*all, Wishes::OfAll);
   }
   CopyContext beside = context;  // each run has its own `moved`
-  // If no thread can be started the call is deferred, that is, it runs after the large files.
-  auto others = std::async(std::launch::async | std::launch::deferred,
-                           [&] { return no_throw([&] { return copy_small(beside, job, threads); }); });
-  Result<> done = copy_large(job.large, job.small.empty() ? Wishes::OfAll : Wishes::OfLarge);
+  // If no thread can be started the call is deferred, that is, it runs when it is waited for.
+  auto others = std::async(std::launch::async | std::launch::deferred, [&] {
+    auto left = no_throw([&] { return copy_small(beside, job, threads); });
+    if (!left) beside.end->fail();
+    return left;
+  });
+  // The run of the large files takes no wishes for small ones, and those are sooner done.
+  const bool is_deferred = others.wait_for(std::chrono::seconds(0)) == std::future_status::deferred;
+  if (is_deferred && context.viewer != nullptr) others.wait();
+  Result<> done =
+      no_throw([&] { return copy_large(job.large, job.small.empty() ? Wishes::OfAll : Wishes::OfLarge); });
+  if (!done) {
+    context.moved = nullptr;  // of a run that threw
+    context.end->fail();
+  }
   auto left = others.get();
   if (!done && done.error().kind != Errc::Cancelled) return done;
   if (!left) return left.take_error();

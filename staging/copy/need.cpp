@@ -34,14 +34,16 @@ Footprint shared_of(const Entries& entries, const Resumed& resumed, Bytes block)
 }
 
 Footprint footprint_of_partial(const std::filesystem::path& folder) {
-  return footprint_of(folder / "data");
+  return footprint_of(folder / "data").value_or(Footprint{});
 }
 
-Footprint footprint_of(const std::filesystem::path& path) {
+Result<Footprint> footprint_of(const std::filesystem::path& path) {
   const auto tree = open_tree(path);
-  if (!tree) return {};
+  if (!tree && tree.error().kind == Errc::NotFound) return Footprint{};
+  if (!tree) return tree.take_error();
   const auto sum = footprints_of({&*tree, 1}, kNeverStopped);
-  return sum ? sum->front() : Footprint{};
+  if (!sum) return sum.take_error();
+  return sum->front();
 }
 
 namespace {

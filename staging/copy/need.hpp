@@ -15,9 +15,9 @@ namespace spark::staging {
 
 // The part of a set that is shared with an earlier copy.
 Footprint shared_of(const Entries& entries, const Resumed& resumed, Bytes block);
-// Of the file or folder on the disk; zero if there is none, or if it is being removed.
-Footprint footprint_of(const std::filesystem::path& path);
-// Of the partial copy in the folder.
+// Of the file or folder on the disk; zero if there is none.
+Result<Footprint> footprint_of(const std::filesystem::path& path);
+// Of the partial copy in the folder; zero if it is being removed, or can't be read.
 Footprint footprint_of_partial(const std::filesystem::path& folder);
 
 // The same for a display: as counted last if nothing was added since, or while it grows, within a minute. A

@@ -59,24 +59,23 @@ Result<> Confirmations::check() const {
 void Confirmations::confirm_until_over() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return is_over_ || !unconfirmed_.empty(); });
+    changed_.wait(lock, [this] { return is_over_ || !next_.empty() || !unconfirmed_.empty(); });
     if (is_over_) return;
-    next_ = std::exchange(unconfirmed_, {});
+    // Nothing here takes memory: there may be none.
+    if (next_.empty()) std::swap(next_, unconfirmed_);
     lock.unlock();
-    const auto is_so = no_throw([this] { return is_still_so_(); });
+    auto is_so = no_throw([this] { return is_still_so_(); });
     lock.lock();
     const bool is_away = !is_so && is_so.error().is_of_source;
     if (!is_so && !is_away) {
-      other_state_ = is_so.error();
+      other_state_ = std::move(is_so.error());
       has_other_state_ = true;
       return;
     }
     if (is_so) {
       for (const UnitRange& range : next_) map_->set_here(range);
-    } else {
-      unconfirmed_.insert(unconfirmed_.end(), next_.begin(), next_.end());
+      next_.clear();
     }
-    next_.clear();
     changed_.wait_for(lock, is_away ? kWhileAway : kBetweenChecks, [this] { return is_over_; });
   }
 }

@@ -35,7 +35,7 @@ class Confirmations {
   ViewMap* map_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<UnitRange> unconfirmed_, next_;  // next_: are being checked
+  std::vector<UnitRange> unconfirmed_, next_;  // next_: are checked, again while it is not known
   bool is_over_ = false;
   std::optional<Error> other_state_;  // set before has_other_state_, and not changed after it
   std::atomic<bool> has_other_state_{false};

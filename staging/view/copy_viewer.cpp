@@ -27,6 +27,10 @@ void add(Hasher& hasher, const Entry& entry) {
   if (entry.type == EntryType::File) add(hasher, identity_of(entry));
 }
 
+std::string why_failed(const Entry& entry) {
+  return printable(entry.path.view()) + ": it has changed or was deleted since the view began, or has an ACL";
+}
+
 bool is_of_set(const std::filesystem::path& manifest, const Digest& set) {
   auto entries = ManifestReader::open(manifest);
   if (!entries) return false;
@@ -92,7 +96,18 @@ bool CopyViewer::begin(const Entries& entries, bool has_source, const std::strin
   confirmations_.begin(*map_, has_source);
   const Summary sum = summing.done();
   if (reports_.begun) reports_.begun(sum.bytes, sum.files);
+  report_earlier();
   return true;
+}
+
+// The daemon of that attempt may have ended.
+void CopyViewer::report_earlier() const {
+  if (!reports_.had_failed) return;
+  for (std::size_t i = 0; i < entries_->size(); ++i) {
+    const bool has_units = first_units_[i] < first_units_[i + 1];
+    if (!has_units || map_->unit(first_units_[i]) != UnitState::Failed) continue;
+    return reports_.had_failed(why_failed((*entries_)[i]));
+  }
 }
 
 bool CopyViewer::has_none(Error why) {
@@ -138,10 +153,7 @@ void CopyViewer::withdraw(const Entry& entry, bool has_changed) {
   const UnitRange all = units_of(entry);
   const bool has_failed = all.count > 0 && map_->unit(all.first) == UnitState::Failed;
   confirmations_.withdraw(all, has_changed || has_failed ? UnitState::Failed : UnitState::Missing);
-  if (has_changed && !has_failed && reports_.failed)
-    reports_.failed(
-        printable(entry.path.view()) + ": it has changed or was deleted since the view began, or has an ACL",
-        false);
+  if (has_changed && !has_failed && reports_.failed) reports_.failed(why_failed(entry), false);
 }
 
 // An entry without content has the number of the next unit, so the last one with this number has it.

@@ -17,6 +17,7 @@ struct ViewReports {
   std::function<void(Bytes bytes, std::uint64_t files)> begun{};        // readers may begin; totals
   std::function<void(const std::string& why)> none{};                   // there can be no view
   std::function<void(const std::string& why, bool is_whole)> failed{};  // a file, or the view that there was
+  std::function<void(const std::string& why)> had_failed{};  // the first such file, in an earlier attempt
 };
 
 class CopyViewer final : public Viewer {
@@ -51,6 +52,7 @@ class CopyViewer final : public Viewer {
   Confirmations confirmations_;  // after the map
 
   bool has_none(Error why);
+  void report_earlier() const;
   UnitRange units_of(const Entry& entry) const;
   UnitRange part_of(const Entry& entry, const UnitRange& units) const;
   bool is_begun(const Digest& set, std::uint64_t units) const;

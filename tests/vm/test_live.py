@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rig.house import CACHE, DATASETS_MOUNT, SHARD_MIB, SHARDS
+from rig.house import CACHE, DATASETS_MOUNT, NAS_EXPORT, NAS_MOUNT, SHARD_MIB, SHARDS
 from rig.product import UNIT
 from rig.settings import KERNEL, REPOSITORY, patience
 
@@ -21,6 +21,16 @@ WIRE = "40mbit"  # the copy takes twenty seconds
 CAN_RESEND = KERNEL != "6.1"
 AWAY_S = 60
 SHUTDOWN_S = 40  # docs/reliability.md promises 30 s; as in test_shutdown
+FOLDERS, FILES_OF_EACH = 30, 100
+# Of 0 to 9 KB, each with other bytes.
+MAKE_MANY = f"""
+import os
+for folder in range({FOLDERS}):
+    os.makedirs(f"{NAS_EXPORT}/many/{{folder:02}}")
+    for file in range({FILES_OF_EACH}):
+        with open(f"{NAS_EXPORT}/many/{{folder:02}}/{{file}}", "wb") as made:
+            made.write(os.urandom((folder * {FILES_OF_EACH} + file) * 37 % 9001))
+"""
 
 pytestmark = pytest.mark.on_6_1
 
@@ -191,3 +201,27 @@ def test_ways_to_read_get_right_bytes_during_the_copy(house, way):
     with live(house, "200mbit") as path:
         house.host.sh(f"cd /tmp && mkdir -p view && ln -sfn {path}/shard-{SHARDS - 1}.bin view/b && python3 read_ways.py '{way}' view /local/read && "
                       f"cmp /local/read {SOURCE}/shard-{SHARDS - 1}.bin && rm /local/read", 120)
+
+
+# Each file of the last folder is asked for out of turn.
+def test_thousands_of_small_files_are_read_while_they_come_and_are_all_in_the_copy(house):
+    source, count = f"{NAS_MOUNT}/many", FOLDERS * FILES_OF_EACH
+    house.empty_cache()
+    house.target_machine.put("/tmp/make_many.py", MAKE_MANY)
+    house.target_machine.sh("python3 /tmp/make_many.py", 300)
+    try:
+        with house.configured(datasets={"many": {"volume": "nas", "path": "many"}}):
+            with house.slow_wire("20mbit"):
+                staged = house.product.json("stage many --now --lease 1h", 180)["datasets"][0]
+                assert staged["state"] == "live" and staged["files"] == count, staged
+                house.host.sh(f"diff -r {source}/{FOLDERS - 1} {staged['path']}/{FOLDERS - 1} && diff -r {source} {staged['path']}", 300)
+                house.product.wait_dataset("many", "ready", 300)
+            copy = house.product.json("stage many", 300)["datasets"][0]
+            assert copy["served_from"] == "cache" and copy["files"] == count and copy["bytes"] == staged["bytes"], copy
+            assert int(house.host.sh(f"find {copy['path']} -type f | wc -l")) == count
+            house.host.sh(f"/usr/local/lib/rig/same-tree {source} {copy['path']}", 300)
+            house.product.sh("verify many", 300)
+            house.empty_cache()
+            no_view_is_left(house)
+    finally:
+        house.target_machine.sh(f"rm -r {NAS_EXPORT}/many /tmp/make_many.py", 60)

@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
 #include "daemon/log.hpp"
-#include "daemon/timer.hpp"
 #include "daemon/token.hpp"
 #include "daemon/workers/priority.hpp"
 
@@ -14,7 +13,6 @@ namespace spark::datasets {
 namespace {
 
 constexpr char kReset[] = "cache-reset";
-constexpr Duration kLook{100};
 
 std::string in_words(const std::set<std::string>& names) {
   std::vector<std::string> words;
@@ -100,7 +98,10 @@ Result<std::shared_ptr<Job>> CachePlace::start(JobSubject subject, workers::Call
   auto job = jobs_.create(std::move(subject));
   last_ = job;
   workers::Cancellation cancellation;
-  job->on_cancel = [cancellation]() mutable { cancellation.cancel(); };
+  job->on_cancel = [cancellation, wake = cache_.wake]() mutable {
+    cancellation.cancel();
+    wake();
+  };
   call.on_progress = [job](const json::object& progress) { job->set_progress(progress); };
   const auto priority = leases_.all().empty() ? workers::Priority::Normal : workers::Priority::Idle;
   call.on_start = [priority](pid_t pid) {
@@ -130,15 +131,13 @@ asio::awaitable<void> CachePlace::run(std::shared_ptr<Job> job, workers::Call ca
 }
 
 asio::awaitable<bool> CachePlace::claim(std::shared_ptr<Job> job, workers::Cancellation cancellation) {
-  Timer pause(executor_);
   bool is_claimed = cache_.claim();
   if (!is_claimed) {
     json::object progress{{"phase", "queued"}, {"reason", "the cache is being compared with its catalog"}};
     job->set_progress(std::move(progress));
   }
   while (!is_claimed && !cancellation.is_asked()) {
-    pause.expires_after(kLook);
-    if (!co_await pause.wait()) break;
+    co_await cache_.next_change();
     is_claimed = cache_.claim();
   }
   co_return is_claimed;

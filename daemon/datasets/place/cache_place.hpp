@@ -25,6 +25,8 @@ struct CacheInUse {
   // Of all recoveries: false while one runs; none begins before the release.
   std::function<bool()> claim;
   std::function<void()> release;
+  std::function<asio::awaitable<void>()> next_change;  // until a claim may succeed, or wake()
+  std::function<void()> wake;
 };
 
 enum class ResetWish { Nothing, Forget, DeleteCopies };

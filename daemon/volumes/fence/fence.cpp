@@ -158,7 +158,12 @@ asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, Role role) {
     is_fresh_hold_ = !takes && (before->hold != Hold::Ours || is_fresh_hold_);
     const bool is_same_id = before->cloned_id || before->former_key;
     const bool takes_over = takes && (was_open || before->hold == Hold::Theirs || is_same_id);
-    if (takes_over) co_await expect_late_writes(is_same_id);
+    if (takes_over) {
+      auto recorded = co_await expect_late_writes(is_same_id);
+      // The other host's own mark in a multi-mount protection tells the next attempt as well.
+      const bool is_marked = superblock.has_mmp && !is_same_id;
+      if (!recorded && !is_marked) co_return recorded;
+    }
     const auto now = co_await ask(takes ? ReservationAct::Take : ReservationAct::Hold);
     if (!now) co_return fail(now.error());
     if (now->hold != Hold::Ours && is_writer) co_return fail(held_elsewhere(*now, superblock));
@@ -171,12 +176,16 @@ asio::awaitable<Result<>> Fence::arm(mounts::Superblock superblock, Role role) {
 
 // Before the takeover: its answer may get lost, its daemon may end, or this host may boot, and the next
 // attempt finds it done.
-asio::awaitable<void> Fence::expect_late_writes(bool is_same_id) {
+asio::awaitable<Result<>> Fence::expect_late_writes(bool is_same_id) {
   const Duration longest = 2 * longest_late_writes(volume_, is_same_id);
-  late_until_ = volume_.clock.steady() + longest;
   const auto until = std::chrono::ceil<std::chrono::seconds>(volume_.clock.wall() + longest);
   json::object record{{"until_s", until.time_since_epoch().count()}};
-  (void)co_await volume_.seams.store.save(Record::LateWrites, std::move(record));
+  auto saved = co_await volume_.seams.store.save(Record::LateWrites, std::move(record));
+  if (!saved)
+    co_return fail_with(std::move(saved.error()),
+                        "nothing was taken over: recording the wait for the other host's last writes");
+  late_until_ = volume_.clock.steady() + longest;
+  co_return Result<>{};
 }
 
 // Multi-mount protection may wait longer anyway. The target may forget the reservation during the wait, and

@@ -66,7 +66,7 @@ class Fence {
   asio::awaitable<void> note_held(CheckedMountPtr mount, ProbeAnswer answer);
   bool is_forgotten_hold(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
   Result<> check_not_held(const nvmetcp::ReservationState& holding, const mounts::Superblock& superblock);
-  asio::awaitable<void> expect_late_writes(bool is_same_id);
+  asio::awaitable<Result<>> expect_late_writes(bool is_same_id);
   asio::awaitable<Result<>> wait_for_late_writes(mounts::Superblock before);
 
   VolumeContext& volume_;

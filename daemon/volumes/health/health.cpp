@@ -165,7 +165,8 @@ asio::awaitable<bool> Health::has_new_uuid(CheckedMountPtr mount, std::string uu
   mount->is_held_recorded = false;  // with the new one
   json::object record{
       {"mount", mount->mount.text()}, {"from", expected_uuid(volume_.seams, volume_.settings)}, {"to", uuid}};
-  (void)co_await volume_.seams.store.save(Record::Renamed, std::move(record));
+  const auto saved = co_await volume_.seams.store.save(Record::Renamed, std::move(record));
+  if (!saved) log::survived(saved.error());  // the next daemon refuses the mount, and names both
   co_return true;
 }
 

@@ -53,6 +53,12 @@ asio::awaitable<Result<>> check_not_taken(VolumeContext& volume, Fence& fence) {
       "`spark-stage status` shows when it is left; take it over then, if that host is gone for good");
 }
 
+// `what`: and its consequence. Returns the reason.
+std::string warn_unrecorded(VolumeContext& volume, const Error& error, const std::string& what) {
+  volume.status.warn(Warning::Unrecorded, what + ": " + error.message());
+  return error.message();
+}
+
 }  // namespace
 
 Requests::Requests(VolumeContext& volume, Fence& fence, const std::string& why_stopped)
@@ -84,18 +90,19 @@ asio::awaitable<Result<>> Requests::keep_down(std::string by, OnDown on_down) {
   auto result = co_await go_down(on_down);
   const bool is_down = result && intent_ && !intent_->up;
   if (is_down && !is_recorded) {
-    unrecorded_ = recorded.error().message();
-    volume_.status.warn(
-        Warning::Unrecorded,
-        "that it stays down is not recorded yet, and a restart of the daemon would bring it up: " +
-            unrecorded_);
+    unrecorded_ = warn_unrecorded(
+        volume_, recorded.error(),
+        "that it stays down is not recorded yet, and a restart of the daemon would bring it up");
     volume_.wake();
   }
   if (result) co_await note_released();
   if (!result && is_recorded && intent_ && intent_->up && volume_.wanted_up) {  // for example in use
     Intent up;
     auto saved = co_await save(std::move(up));
-    if (!saved) unrecorded_ = saved.error().message();
+    if (!saved)
+      unrecorded_ = warn_unrecorded(
+          volume_, saved.error(),
+          "that it is to be up is not recorded yet, and a restart of the daemon would take it down");
   }
   co_return result;
 }
@@ -241,7 +248,7 @@ asio::awaitable<Result<>> Requests::record(Intent intent) {
   const bool is_same = intent_ && intent_->up == intent.up;
   const bool is_recorded =
       intent.up || volume_.status.state == State::Down || (is_same && !intent_->is_released);
-  if (is_same && is_recorded) co_return Result<>{};
+  if (is_same && is_recorded && unrecorded_.empty()) co_return Result<>{};
   if (is_same) intent = *intent_;
   intent.is_released = false;
   co_return co_await save(std::move(intent));
@@ -271,7 +278,11 @@ asio::awaitable<void> Requests::note_released() {
   released.is_released = true;
   note(released);
   if (!unrecorded_.empty()) co_return;  // record_missed() does it
-  if (auto saved = co_await save(std::move(released)); !saved) unrecorded_ = saved.error().message();
+  if (auto saved = co_await save(std::move(released)); !saved)
+    unrecorded_ = warn_unrecorded(
+        volume_, saved.error(),
+        "that it is down is not recorded yet, and a restart of the daemon would unmount what is "
+        "mounted there by then");
 }
 
 void Requests::note(Result<Intent> intent) {

@@ -36,6 +36,13 @@ config::InForce in_force_of(const Volume& volume) {
           target ? config::to_json(*target) : json::object{}, status.filesystem_type, status.filesystem_uuid};
 }
 
+std::string why_unrecorded(Volume& volume) {
+  const auto& intent = volume.requests().intent();
+  const bool is_up = intent && intent->up;
+  return std::string("that it ") + (is_up ? "is to be up" : "stays down") +
+         " can't be recorded, as its status says";
+}
+
 }  // namespace
 
 VolumeSet::VolumeSet(asio::any_io_executor executor, workers::Runner& runner, MakeSeams make_seams,
@@ -156,6 +163,11 @@ asio::awaitable<void> VolumeSet::take_down(std::vector<config::Step>& steps) {
     if (!config::takes_mount_away(step.action) || !step.refused.empty()) continue;
     const auto volume = find(step.volume);
     if (is_released(*volume)) continue;
+    // Otherwise its successor would follow an older one.
+    if (co_await volume->requests().record_missed() != Duration::max()) {
+      step.refused = why_unrecorded(*volume);
+      continue;
+    }
     const auto on_down = step.action == config::Action::Remount ? OnDown::KeepConnection : OnDown::Disconnect;
     const auto down = co_await volume->requests().ask_down(on_down);
     if (!down) step.refused = down.error().message();
@@ -163,8 +175,11 @@ asio::awaitable<void> VolumeSet::take_down(std::vector<config::Step>& steps) {
   // Each one's successor, now or later, reads its intent from the state folder.
   for (config::Step& step : steps) {
     if (!config::takes_mount_away(step.action) || !step.refused.empty()) continue;
-    const bool is_recorded = co_await find(step.volume)->requests().record_missed() == Duration::max();
-    if (!is_recorded) step.refused = "that it stays down can't be recorded, as its status says";
+    const auto volume = find(step.volume);
+    if (co_await volume->requests().record_missed() == Duration::max()) continue;
+    step.refused = why_unrecorded(*volume);
+    const auto& intent = volume->requests().intent();
+    if (intent && intent->up) volume->requests().ask_up();  // only this reload has taken it down
   }
 }
 

@@ -173,7 +173,7 @@ json::object staged_to_json(const staging::Staged& staged) {
 // that the source is being examined; {"walked", "one_file", "skipped", "outside_links", "warnings"} what
 // the walk found and left out; {"readable", "bytes_total", "files_total"} that a view may begin;
 // {"no_view": why} that there can be none; {"view_failed": why, "whole"} that a file of it, or all of it,
-// will not come.
+// will not come, and with "again" that an earlier attempt has said so of a file.
 Result<json::object> stage_verb(const json::object& request, const ProgressLine& progress) {
   staging::Source source;
   source.dataset = get_text(request, "dataset");
@@ -232,6 +232,9 @@ Result<json::object> stage_verb(const json::object& request, const ProgressLine&
     reports.none = [&progress](const std::string& why) { progress({{"no_view", why.substr(0, kLongest)}}); };
     reports.failed = [&progress](const std::string& why, bool is_whole) {
       progress({{"view_failed", why.substr(0, kLongest)}, {"whole", is_whole}});
+    };
+    reports.had_failed = [&progress](const std::string& why) {
+      progress({{"view_failed", why.substr(0, kLongest)}, {"again", true}});
     };
     viewer.emplace(staging::view_place(SystemRoot{}, state_dir, staging::view_name(source.dataset, view)),
                    source.dataset, folder.partial(source.dataset) / "data", source.is_still_so,

@@ -69,9 +69,15 @@ fs::path filling_of(const CacheFolder& to, const Destination& place) {
   return to.path() / kFilling / (place.folder.filename().native() + "." + place.name);
 }
 
-Bytes taken_by(const fs::path& filling) {
+Result<Bytes> taken_by(const fs::path& filling) {
   const Destination place{filling.parent_path(), filling.filename()};
-  return footprint_of(filling).bytes + footprint_of_partial(place.partial()).bytes;
+  Bytes taken = 0;
+  for (const fs::path& path : {filling, place.partial() / "data"}) {
+    const auto footprint = footprint_of(path);
+    if (!footprint) return footprint.take_error();
+    taken += footprint->bytes;
+  }
+  return taken;
 }
 
 Result<> delete_others(const CacheFolder& to, const std::set<fs::path>& fillings) {

@@ -25,7 +25,7 @@ inline constexpr char kFilling[] = ".moving";
 std::filesystem::path filling_of(const CacheFolder& to, const Destination& place);
 
 // On the disk, of this copy, complete or not: a repeated move takes it over.
-Bytes taken_by(const std::filesystem::path& filling);
+Result<Bytes> taken_by(const std::filesystem::path& filling);
 
 // Makes kFilling, and locks it for this process: no recovery deletes it. Unavailable if another process has
 // it for longer than `patience`.

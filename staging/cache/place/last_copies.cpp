@@ -155,7 +155,9 @@ class Bringer {
   Result<> check_room(const OldCopy& copy, const std::filesystem::path& filling) const {
     const auto space = space_of(store_.folder().path());
     if (!space) return space.take_error();
-    const Bytes needed = copy.allocated - std::min(copy.allocated, taken_by(filling));
+    const auto taken = taken_by(filling);
+    if (!taken) return fail_with(taken.error(), "bringing " + printable(copy.dataset));
+    const Bytes needed = copy.allocated - std::min(copy.allocated, *taken);
     if (needed <= space->free) return {};
     return fail(Errc::NoSpace,
                 "bringing " + printable(copy.dataset) + " from " + printable(old_.path().native()) +

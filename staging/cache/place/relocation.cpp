@@ -260,9 +260,12 @@ class Mover {
 
   Result<> check_room(const std::vector<GenerationRow>& rows) {
     Bytes needed = 0;
-    for (const GenerationRow& row : rows)
-      if (!there_.contains(row.dataset))
-        needed += row.allocated - std::min(row.allocated, taken_by(filling_of_row(row)));
+    for (const GenerationRow& row : rows) {
+      if (there_.contains(row.dataset)) continue;
+      const auto taken = taken_by(filling_of_row(row));
+      if (!taken) return fail_with(taken.error(), doing_);
+      needed += row.allocated - std::min(row.allocated, *taken);
+    }
     const auto space = space_of(new_.path());
     if (!space) return space.take_error();
     if (needed <= space->free) return {};

@@ -1,10 +1,15 @@
 #include "staging/copy/transfer/left_files.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "staging/copy/lanes/runner.hpp"
 #include "staging/copy/transfer/small_files.hpp"
+#include "staging/copy/transfer/viewer.hpp"
+#include "staging/files/tree.hpp"
 #include "staging/manifest/units.hpp"
 
 namespace spark::staging {
@@ -18,7 +23,7 @@ void LeftFiles::want(Entry* entry, std::uint64_t unit) {
   if (!context_.has_source) return;
   const std::scoped_lock lock(mutex_);
   const bool is_waiting = waiting_.contains(entry);
-  if (!is_waiting && !copying_.contains(entry)) return;
+  if (grown_.contains(entry) || (!is_waiting && !copying_.contains(entry))) return;
   const auto [units, is_first] = wanted_.try_emplace(entry);
   if (std::ranges::find(units->second, unit) == units->second.end()) units->second.push_back(unit);
   if (is_waiting && is_first) first_.push_back(entry);
@@ -35,12 +40,28 @@ Result<> LeftFiles::copy_wanted(const PieceLimit* limit) {
       waiting_.erase(entry);
       copying_.insert(entry);
     }
-    auto copied = copy(*entry, limit);
+    const bool waits_again = has_grown(*entry);
+    if (waits_again) context_.viewer->withdraw(*entry, true);
+    auto copied = waits_again ? Result<>() : copy(*entry, limit);
     const std::scoped_lock lock(mutex_);
     copying_.erase(entry);
     wanted_.erase(entry);
+    if (waits_again) {
+      waiting_.insert(entry);
+      grown_.insert(entry);
+    }
     if (!copied) return copied;
   }
+}
+
+// It may have any size now, and is not as walked: the others do not wait for it.
+bool LeftFiles::has_grown(const Entry& entry) const {
+  if (!is_small(entry)) return false;
+  const Parent parent = open_parent(*context_.source, entry.path.view());
+  struct stat now {};
+  return parent.folder &&
+         ::fstatat(parent.folder.get(), parent.name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(now.st_mode) && static_cast<Bytes>(now.st_size) > kSmallFile;
 }
 
 Result<> LeftFiles::copy(Entry& entry, const PieceLimit* limit) {

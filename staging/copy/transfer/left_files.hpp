@@ -43,10 +43,12 @@ class LeftFiles {
   WorkFor work_for_;
   mutable std::mutex mutex_;  // guards everything below
   std::set<Entry*> waiting_{}, copying_{};
-  std::deque<Entry*> first_{};  // of those that wait
+  std::set<const Entry*> grown_{};  // of those that wait: no reader gets them any more
+  std::deque<Entry*> first_{};      // of those that wait
   std::map<const Entry*, std::deque<std::uint64_t>> wanted_{};
 
   Result<> copy(Entry& entry, const PieceLimit* limit);
+  bool has_grown(const Entry& entry) const;  // a small one is none any more
   std::optional<std::uint64_t> take_wanted(const Entry& entry);
 };
 

@@ -251,6 +251,8 @@ constexpr auto kOfAttempts =
                                      "belongs to ",
                                      "no path to the target is live",
                                      "that it stays down is not recorded yet",
+                                     "that it is to be up is not recorded yet",
+                                     "that it is down is not recorded yet",
                                      "the link is back: reads are verified",
                                      "does not answer, although its link is up",
                                      "still waits in the kernel",

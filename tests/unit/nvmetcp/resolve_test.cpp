@@ -40,6 +40,15 @@ TEST(Resolve, AddressesAreComparedAsNumbers) {
   EXPECT_FALSE(same_address("", "10.0.0.5"));
 }
 
+// Each link may have its own machine of that address.
+TEST(Resolve, LinkLocalAddressesOfTwoInterfacesDiffer) {
+  EXPECT_FALSE(same_address("fe80::1%lo", "fe80::1%2"));
+  EXPECT_FALSE(same_address("fe80::1%3", "fe80::1%2"));
+  EXPECT_TRUE(same_address("fe80::1%lo", "fe80:0::1%lo"));
+  EXPECT_TRUE(same_address("fe80::1%renamed-since", "fe80::1%lo"));
+  EXPECT_TRUE(same_address("fe80::1%lo", "fe80::1%1")) << "the number of the loopback interface";
+}
+
 TEST(Resolve, APortalIsPrintedWithBracketsAroundIpv6) {
   EXPECT_EQ(to_string(Portal{"10.0.0.5", 4420}), "10.0.0.5:4420");
   EXPECT_EQ(to_string(Portal{"fd00::5", 4420}), "[fd00::5]:4420");

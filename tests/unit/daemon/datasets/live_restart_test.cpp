@@ -55,6 +55,26 @@ TEST_F(EarlierDaemon, ItsViewAndItsStagingGoOnAsTheyWereAskedFor) {
   ASSERT_TRUE(has("removed"));
 }
 
+// Each attempt says it, and a file counts once.
+TEST_F(EarlierDaemon, WhyAFileOfItsViewFailsIsListed) {
+  find_view("");
+  lease(0);
+  const std::string again =
+      "echo '{\"progress\": {\"view_failed\": \"b: it has changed\", \"again\": true}}'; ";
+  worker.on("stage", note_request("stages.log") + "echo '{\"progress\": {\"readable\": true}}'; " + again +
+                         again + std::string(kBegun) + "; while [ ! -e go ]; do sleep 0.02; done; " +
+                         staged());
+  start_empty();
+  ASSERT_TRUE(
+      run_until(context, [&] { return get_string(row_of("imagenet"), "reason") == "b: it has changed"; }));
+  context.run_for(Duration(200));
+  EXPECT_EQ(get_string(row_of("imagenet"), "reason"), "b: it has changed");
+  touch("go");
+  ASSERT_TRUE(happens("show-copy"));
+  ASSERT_TRUE(datasets->leases().release("l1"));
+  ASSERT_TRUE(has("removed"));
+}
+
 // Two stagings of one dataset would fail the view that its jobs read.
 TEST_F(EarlierDaemon, ARequestThatComesBeforeTheViewIsKnownJoinsItsStaging) {
   worker.on("find-views",

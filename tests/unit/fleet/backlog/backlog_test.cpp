@@ -96,6 +96,21 @@ TEST_F(BacklogTest, WhatReadersWaitForStaysFirst) {
   }
 }
 
+// One that has changed its size is copied whole before it counts as offered.
+TEST_F(BacklogTest, TheNextFileIsOpenedWhileOneIsOffered) {
+  EXPECT_EQ(backlog_->take_packs({0, 0}).size(), 1U);
+  EXPECT_EQ(backlog_->take_file({0, 0}, false), 0U);
+  EXPECT_FALSE(backlog_->take_file({0, 0}, false)) << "the first one is being opened";
+  backlog_->opened();
+  EXPECT_EQ(backlog_->take_file({0, 1}, false), 1U);
+  backlog_->opened();
+  EXPECT_FALSE(backlog_->is_empty());
+  backlog_->offered();
+  EXPECT_FALSE(backlog_->is_empty()) << "pieces of the other one may still come";
+  backlog_->offered();
+  EXPECT_TRUE(backlog_->is_empty());
+}
+
 TEST_F(BacklogTest, WhatIsNotExchangedIsHandedOver) {
   EXPECT_TRUE(large_.empty());
   EXPECT_FALSE(backlog_->bring_forward({6, layout_.first_unit_of(6), layout_.first_unit_of(6) + 2}, false));

@@ -1,4 +1,5 @@
 // Capacity, reservations, and the order of eviction.
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
@@ -21,6 +22,12 @@ TEST_F(RoomTest, APartialCopyCountsEachUnsharedFileOnce) {
   EXPECT_EQ(footprint_of_partial(folder_ / "partial").bytes, without.bytes);
   std::filesystem::create_hard_link(data / "own", data / "own again");
   EXPECT_EQ(footprint_of_partial(folder_ / "partial").bytes, without.bytes);
+}
+
+TEST_F(RoomTest, WhatCannotBeCountedIsNotTakenAsNothing) {
+  EXPECT_EQ(footprint_of(folder_ / "none/there").value().inodes, 0U);
+  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  EXPECT_KIND(footprint_of(folder_ / "fifo"), Errc::Invalid);
 }
 
 TEST_F(RoomTest, ADatasetLargerThanTheCacheIsRefusedImmediately) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "tests/support/thread_limit.hpp"
 #include "tests/unit/staging/view/view_copy_fixture.hpp"
 
 namespace spark::staging::test {
@@ -63,6 +64,39 @@ TEST_F(ViewBesideTest, ASmallFileWithAttributesDoesNotWaitForTheOtherSmallOnes) 
   ASSERT_EQ(order.size(), 301U);
   const auto again = std::find(order.begin() + 50, order.end(), "1001");
   EXPECT_LT(again - order.begin(), 70) << "after those that were read at that moment";
+}
+
+TEST_F(ViewBesideTest, ASmallFileThatHasGrownWaitsForTheOthersOnceAReaderAsksForIt) {
+  options_.threads = options_.depth = 1;
+  for (unsigned i = 1000; i < 1300; ++i) write_text(source_ / std::to_string(i), std::to_string(i));
+  ASSERT_EQ(::setxattr((source_ / "1001").c_str(), "user.a", "b", 1, 0), 0);
+  std::vector<std::string> order;
+  hooks_.before_read = [&](const std::string& path, Bytes) {
+    order.push_back(path);
+    if (order.size() != 50) return;
+    write_text(source_ / "1001", noise(20 * kMiB, 1));
+    reader_->want({find(*tree_, "1001"), 0, 1}, *map_);
+  };
+  ASSERT_OK(copy_now());
+  const auto again = std::find(order.begin() + 50, order.end(), "1001");
+  EXPECT_EQ(again - order.begin(), 300) << "its reader gets an error at once, and the others do not wait";
+  const IoBuffer buffer(kMiB + 2 * kLargestAlignment);
+  EXPECT_EQ(reader_->read({find(*tree_, "1001"), 0, 1}, buffer).outcome, Outcome::Failed);
+  EXPECT_EQ(whole("1299"), "1299");
+  EXPECT_EQ(differences_by_rsync(source_, copy_), "");
+}
+
+TEST_F(ViewBesideTest, WhereNoThreadCanBeStartedSmallFilesDoNotWaitForALargeOne) {
+  write_text(source_ / "index", "x");
+  write_text(source_ / "large", noise(20 * kMiB, 1));
+  const spark::ThreadLimit limit(0);
+  bool is_here = false;
+  hooks_.before_read = [&](const std::string& path, Bytes offset) {
+    if (path == "large" && offset == 0)
+      is_here = reader_->look({find(*tree_, "index"), 0, 1}) == Outcome::Here;
+  };
+  ASSERT_OK(copy_now());
+  EXPECT_TRUE(is_here);
 }
 
 TEST_F(ViewBesideTest, ALargeFileDoesNotWaitForTheSmallOnes) {

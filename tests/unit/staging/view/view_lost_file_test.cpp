@@ -64,6 +64,28 @@ TEST_F(ViewCopyTest, AFileThatKeepsChangingFailsAloneAndTheCopyAtItsEnd) {
   EXPECT_EQ(whole("stays"), noise(9 * kMiB, 2));
 }
 
+// For `ls`: the daemon that was told may have ended.
+TEST_F(ViewCopyTest, TheNextAttemptSaysWhichFileHasFailed) {
+  write_text(source_ / "a", noise(9 * kMiB, 1));
+  for (const char* name : {"b", "c"}) write_text(source_ / name, name);
+  hooks_.before_read = [&](const std::string&, Bytes) { stop_ = true; };
+  EXPECT_KIND(copy_now(), Errc::Cancelled);
+  for (const char* name : {"b", "c"})
+    map_->withdraw({tree_->node(find(*tree_, name)).first_unit, 1}, UnitState::Failed);
+  hooks_.before_read = {};
+  stop_ = false;
+  std::vector<std::string> said;
+  ViewReports reports;
+  reports.begun = [this](Bytes, std::uint64_t) { begun(); };
+  reports.had_failed = [&](const std::string& why) { said.push_back(why); };
+  CopyViewer viewer(place_, "faces", folder_ / ".copy.spark-partial/data", {}, std::move(reports));
+  options_.viewer = &viewer;
+  ASSERT_OK(copy_with(hooks_, source_, copy_, options_, kQuiet, stop_));
+  EXPECT_EQ(
+      said,
+      (std::vector<std::string>{"b: it has changed or was deleted since the view began, or has an ACL"}));
+}
+
 // Nobody waits for the others.
 TEST_F(ViewCopyTest, WithoutReadersADeletedFileEndsTheCopyAtOnce) {
   options_.threads = options_.depth = 1;

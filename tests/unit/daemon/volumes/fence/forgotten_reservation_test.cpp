@@ -224,6 +224,31 @@ TEST_F(FenceTest, ATakeoverThatADaemonDidNotFinishStillWaitsForTheOtherHostsLast
   EXPECT_GE(clock.steady() - before, std::chrono::seconds(3));
 }
 
+// Otherwise the next daemon would find the reservation its own, and mount before the wait is over.
+TEST_F(FenceTest, ATakeoverWhoseWaitCannotBeRecordedTakesNothing) {
+  world.superblock.has_mmp = false;
+  target->options.keep_alive = std::chrono::seconds(1);
+  let_another_host_hold_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  world.is_state_full = true;
+  const auto taken = take();
+  ASSERT_FALSE(taken);
+  EXPECT_THAT(taken.error().message(), HasSubstr("nothing was taken over"));
+  EXPECT_EQ(holder(), kOther);
+  EXPECT_EQ(world.count("mount rw"), 0);
+}
+
+TEST_F(FenceTest, MultiMountProtectionTellsTheNextDaemonWithoutARecordThatTheOtherHostMayStillWrite) {
+  let_another_host_hold_it();
+  let_another_host_open_it();
+  start();
+  ASSERT_TRUE(becomes(State::Refused));
+  world.is_state_full = true;
+  (void)take();
+  EXPECT_EQ(holder(), FakeWorld::kHostId);
+}
+
 TEST_F(FenceTest, AClockThatIsSetBackDoesNotProlongTheWaitForAnotherHostsLastWrites) {
   world.superblock.has_mmp = false;
   target->options.keep_alive = std::chrono::seconds(1);

@@ -124,6 +124,24 @@ TEST_F(DownTest, ARefusedDownThatCouldNotBeRecordedLeavesNoWarning) {
   EXPECT_TRUE(all_warnings(volume->status()).empty());
 }
 
+TEST_F(DownTest, ARefusedDownWhoseEndCannotBeRecordedWarnsUntilAnUpRecordsIt) {
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.unmount_error = Error{Errc::Refused, "/mnt/data is in use by python3 (pid 7)", "end it first"};
+  boost::asio::co_spawn(context, volume->requests().keep_down("alice"), boost::asio::detached);
+  context.restart();
+  while (world.intent->up) context.run_one();
+  world.intent_error = Error{Errc::Failed, "the state folder is read-only", ""};
+  ASSERT_TRUE(run_until([&] { return !all_warnings(volume->status()).empty(); }));
+  EXPECT_THAT(all_warnings(volume->status())[0], HasSubstr("a restart of the daemon would take it down"));
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_FALSE(ask_up()) << "it is still recorded as down";
+  world.intent_error.reset();
+  EXPECT_TRUE(ask_up());
+  EXPECT_TRUE(world.intent->up);
+  EXPECT_TRUE(all_warnings(volume->status()).empty());
+}
+
 TEST_F(DownTest, AnUpThatCannotBeRecordedLeavesTheVolumeDown) {
   start();
   ASSERT_TRUE(becomes(State::Ready));

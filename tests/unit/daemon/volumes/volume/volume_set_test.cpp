@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 
@@ -11,6 +13,7 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/volumes/adapters/worker_seams.hpp"
 #include "daemon/workers/process_runner.hpp"
+#include "tests/support/fake_seams.hpp"
 #include "tests/support/run_on.hpp"
 #include "tests/support/scripted_worker.hpp"
 #include "tests/unit/base/temporary_folder.hpp"
@@ -154,6 +157,36 @@ TEST_F(VolumeSetTest, AVolumeWhoseDownIsNotRecordedDoesNotLeaveTheConfiguration)
   ASSERT_EQ(steps.size(), 2U);
   EXPECT_EQ(steps[1].refused, "that it stays down can't be recorded, as its status says");
   EXPECT_THAT(names(), ElementsAre("b", "a"));
+}
+
+TEST_F(VolumeSetTest, AVolumeWhoseUpIsNotRecordedStaysMountedAtAReload) {
+  FakeWorld world;
+  world.superblock.type = "ext4";
+  world.superblock.uuid = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee";
+  world.offer("s-a", "192.0.2.1", 4420);
+  make_seams = [&](const config::Volume&, const std::optional<config::Target>&) { return fake_seams(world); };
+  VolumeSet fresh(context.get_executor(), runner, make_seams, clock, folder.path(),
+                  [](const Volume&, State) {});
+  fresh.start(read("", volume("a")));
+  const auto a = fresh.find("a");
+  ASSERT_TRUE(becomes(*a, State::Ready)) << a->status().reason;
+  world.unmount_error = Error{Errc::Refused, "in use by python3 (pid 7)", ""};
+  boost::asio::co_spawn(context, a->requests().keep_down("alice"), boost::asio::detached);
+  context.restart();
+  while (world.intent->up) context.run_one();
+  world.intent_error = Error{Errc::Failed, "the state folder is read-only", ""};
+  while (world.count("record up") == 0) context.run_one();
+  ASSERT_TRUE(becomes(*a, State::Ready));
+  world.unmount_error.reset();  // its users have gone
+  const auto steps = wait(fresh.apply(read("", volume("a", ", options: [noatime]"))));
+  ASSERT_EQ(steps.size(), 1U);
+  EXPECT_EQ(steps[0].refused, "that it is to be up can't be recorded, as its status says");
+  EXPECT_EQ(world.count("unmount"), 1);
+  EXPECT_TRUE(a->context().wanted_up);
+  EXPECT_EQ(a->status().state, State::Ready);
+  fresh.stop();
+  context.restart();
+  context.run_for(std::chrono::milliseconds(50));
 }
 
 TEST_F(VolumeSetTest, AVolumeTakenDownStaysDownAcrossAReload) {
