@@ -54,7 +54,7 @@ class Daemon {
   const std::vector<RequestPtr>& requests() const { return requests_; }
   bool is_busy(const std::string& volume) const;  // with a request for it
   bool is_reloading() const;
-  std::vector<std::string> unrecorded() const;  // volumes that are down, which is not recorded
+  std::vector<std::string> unrecorded() const;  // volumes that were brought down or up, which is not recorded
 
   void ask(Ask ask, const std::string& volume);
   void reload(config::Config wanted);
