@@ -32,7 +32,8 @@ Result<HostIdentity> fresh_host_identity(const SystemRoot& root);
 Result<std::vector<std::string>> write_host_identity(const SystemRoot& root, const HostIdentity& host);
 
 // Makes and writes one where the file of the NQN is missing or empty, as in a new state folder of a
-// container; true if it did. What is there is never replaced.
+// container; true if it did. An NQN that is there is never replaced. A host ID without one, perhaps that of
+// an image, is kept as a copy only.
 Result<bool> make_missing_host_identity(const SystemRoot& root);
 
 }  // namespace spark::nvmetcp

@@ -7,6 +7,7 @@
 #include "daemon/launch.hpp"
 #include "daemon/token.hpp"
 #include "nvmetcp/resolve.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
 
 namespace spark::discovery {
 namespace {
@@ -56,6 +57,7 @@ asio::awaitable<void> TargetWatch::run() {
     if (rule.empty()) {
       ended = co_await listen();
     } else {
+      co_await leave_all();
       ended = co_await at_first_portal(&TargetWatch::ask_at);
     }
     if (stopped_) break;
@@ -96,6 +98,8 @@ asio::awaitable<Result<>> TargetWatch::connect_to(nvmetcp::Portal portal) {
   const auto connection = co_await actions_->watch(std::move(portal), target_.options.interface);
   if (!connection) co_return fail(connection.error());
   status_.controller = connection->controller;
+  numeric_.reset();
+  if (const auto made = find_connection(); made && *made) numeric_ = (*made)->portal;
   co_return Result<>{};
 }
 
@@ -159,6 +163,7 @@ Result<std::optional<nvmetcp::Controller>> TargetWatch::find_connection() {
   if (!all) return all.take_error();
   const auto found = std::ranges::find(*all, status_.controller, &nvmetcp::Controller::name);
   if (found == all->end() || !found->is_discovery || found->is_going()) return std::nullopt;
+  if (numeric_ && found->portal != *numeric_) return std::nullopt;
   return *found;
 }
 
@@ -166,6 +171,16 @@ asio::awaitable<void> TargetWatch::leave() {
   const auto connection = find_connection();
   if (!connection || !*connection) co_return;
   (void)co_await actions_->disconnect((*connection)->name, (*connection)->subsystem);
+}
+
+// Also those that an earlier daemon left, before the rule was installed: it answers what is heard over any.
+asio::awaitable<void> TargetWatch::leave_all() {
+  const auto all = actions_->controllers();
+  if (!all) co_return;
+  for (const nvmetcp::Controller& one : *all) {
+    if (one.is_discovery && one.owner == nvmetcp::kOwner)
+      (void)co_await actions_->disconnect(one.name, one.subsystem);
+  }
 }
 
 void TargetWatch::note(const nvmetcp::DiscoveryLog& log) {

@@ -6,6 +6,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -62,6 +63,7 @@ class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
   asio::awaitable<Result<>> listen();
   asio::awaitable<bool> read();
   asio::awaitable<void> leave();
+  asio::awaitable<void> leave_all();
   bool may_be_elsewhere() const;
   // No value: it is gone.
   Result<std::optional<nvmetcp::Controller>> find_connection();
@@ -78,6 +80,8 @@ class TargetWatch : public std::enable_shared_from_this<TargetWatch> {
   Timer timer_;
   bool stopped_ = false, leaves_ = false;  // leaves_: disconnects at the end
   bool is_changed_ = false;                // the target has reported a change that was not read yet
+  // The connection's address: the kernel may give its name to another target's once it is gone.
+  std::optional<nvmetcp::Portal> numeric_;
   Status status_;
 };
 

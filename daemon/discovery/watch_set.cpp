@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/text.hpp"
+#include "daemon/launch.hpp"
+#include "daemon/log.hpp"
+#include "nvmetcp/resolve.hpp"
+#include "nvmetcp/sysfs/registry.hpp"
 
 namespace spark::discovery {
 namespace {
@@ -23,6 +28,24 @@ std::set<std::string> configured_of(const config::Config& config, const std::str
     if (volume.nvme && volume.nvme->target == target) subsystems.insert(volume.nvme->subsystem);
   }
   return subsystems;
+}
+
+// A watch of this target would take the connection over. A name may lead to any address.
+bool may_use(const config::Target& target, const nvmetcp::Controller& connection) {
+  const std::string& interface = target.options.interface;
+  if (!interface.empty() && connection.interface != interface) return false;
+  return std::ranges::any_of(target.portals, [&](const nvmetcp::Portal& portal) {
+    if (!nvmetcp::is_numeric(portal.address)) return true;
+    return portal.port == connection.portal.port &&
+           nvmetcp::same_address(portal.address, connection.portal.address);
+  });
+}
+
+asio::awaitable<void> leave_stray(std::shared_ptr<Actions> actions, nvmetcp::Controller stray) {
+  const auto gone = co_await actions->disconnect(stray.name, stray.subsystem);
+  const std::string which = "the discovery service at " + to_string(stray.portal) +
+                            ", of no target in use any more, was still connected: ";
+  log::info(which + (gone ? stray.name + " is disconnected" : gone.error().what));
 }
 
 }  // namespace
@@ -61,6 +84,23 @@ void WatchSet::apply(const config::Config& config) {
     } else {
       watch->end();
     }
+  }
+  if (!std::exchange(has_left_strays_, true)) leave_strays();
+}
+
+// Connections of an earlier daemon, to targets that the configuration has lost while none ran. The kernel
+// would try to restore them for ever.
+void WatchSet::leave_strays() {
+  config::Target none;
+  none.name = "that is not used any more";
+  const std::shared_ptr<Actions> actions = make_actions_(none);
+  const auto all = actions->controllers();
+  if (!all) return;
+  for (const nvmetcp::Controller& one : *all) {
+    const bool is_used = std::ranges::any_of(
+        watches_, [&](const auto& entry) { return may_use(entry.second->target(), one); });
+    if (one.is_discovery && one.owner == nvmetcp::kOwner && !is_used)
+      launch(executor_, "end of a stray watch", leave_stray(actions, one));
   }
 }
 

@@ -24,6 +24,7 @@ class WatchSet {
 
  private:
   std::shared_ptr<TargetWatch> make(const config::Target& target);
+  void leave_strays();
   bool is_shared(const std::string& controller) const;
 
   asio::any_io_executor executor_;
@@ -31,6 +32,7 @@ class WatchSet {
   const Clock& clock_;
   TargetWatch::OnChange on_change_;
   std::map<std::string, std::shared_ptr<TargetWatch>> watches_;  // by target name
+  bool has_left_strays_ = false;
 };
 
 }  // namespace spark::discovery

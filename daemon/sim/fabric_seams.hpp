@@ -25,9 +25,9 @@ class SimulatedFabric final : public volumes::Fabric {
   }
 
   asio::awaitable<Result<nvmetcp::Connection>> connect(std::string subsystem, nvmetcp::Portal portal,
-                                                       nvmetcp::ConnectOptions /*options*/) override {
+                                                       nvmetcp::ConnectOptions options) override {
     co_await wait_for(world_.targets().storage_of(volume_).connects, pace_);
-    co_return world_.connect(subsystem, portal);
+    co_return world_.connect(subsystem, portal, options.interface);
   }
 
   asio::awaitable<Result<std::vector<nvmetcp::Portal>>> resolve(nvmetcp::Portal portal) override {
@@ -96,9 +96,8 @@ class SimulatedDiscovery final : public discovery::Actions {
   Result<std::vector<nvmetcp::Controller>> controllers() override { return world_.controllers(); }
   std::string autoconnect_rule() override { return ""; }
 
-  asio::awaitable<Result<nvmetcp::Connection>> watch(nvmetcp::Portal portal,
-                                                     std::string /*interface*/) override {
-    co_return world_.connect(nvmetcp::kDiscoveryNqn, portal);
+  asio::awaitable<Result<nvmetcp::Connection>> watch(nvmetcp::Portal portal, std::string interface) override {
+    co_return world_.connect(nvmetcp::kDiscoveryNqn, portal, interface);
   }
 
   asio::awaitable<Result<nvmetcp::DiscoveryLog>> read(std::string controller) override {

@@ -63,7 +63,8 @@ void World::tell(const std::vector<nvmetcp::Controller>& controllers, const std:
   }
 }
 
-Result<nvmetcp::Connection> World::connect(const std::string& subsystem, const nvmetcp::Portal& portal) {
+Result<nvmetcp::Connection> World::connect(const std::string& subsystem, const nvmetcp::Portal& portal,
+                                           const std::string& interface) {
   const nvmetcp::Portal numeric = Targets::resolve(portal);
   for (const nvmetcp::Controller& known : controllers_) {
     if (known.subsystem != subsystem || known.portal != numeric) continue;
@@ -81,6 +82,7 @@ Result<nvmetcp::Connection> World::connect(const std::string& subsystem, const n
   controller.transport = "tcp";
   controller.state = "live";
   controller.portal = numeric;
+  controller.interface = interface;
   controller.host_nqn = kHostNqn;
   controller.host_id = kHostId;
   controller.owner = nvmetcp::kOwner;

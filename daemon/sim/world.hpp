@@ -29,7 +29,8 @@ class World {
   Targets& targets() { return targets_; }
 
   // A connection that is down still occupies its portal: like the kernel, this refuses a second one.
-  Result<nvmetcp::Connection> connect(const std::string& subsystem, const nvmetcp::Portal& portal);
+  Result<nvmetcp::Connection> connect(const std::string& subsystem, const nvmetcp::Portal& portal,
+                                      const std::string& interface = {});
   Change disconnect(const std::string& controller);
   const std::vector<nvmetcp::Controller>& controllers() const { return controllers_; }
   Result<nvmetcp::Namespace> find_namespace(const std::vector<nvmetcp::Controller>& through,

@@ -43,7 +43,7 @@ Standing VolumeContext::look_at_standing() {
 void VolumeContext::forget_mount() {
   checked.reset();
   for (const Warning of_mount : {Warning::MountOptions, Warning::NamespaceId, Warning::FilesystemId,
-                                 Warning::OnlyMmp, Warning::Unannounced})
+                                 Warning::CutShort, Warning::OnlyMmp, Warning::Unannounced})
     status.warn(of_mount, "");
 }
 

@@ -57,6 +57,7 @@ enum class Warning {
   StillReserved,  // its reservation could not be given back
   LeftConnected,  // as it went down: another program uses another of its namespaces
   Unrecorded,     // an operator's `down`, or its end, could not be recorded
+  CutShort,       // the target shows only a part of its disk
 };
 
 struct DriveStatus {

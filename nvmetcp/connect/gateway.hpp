@@ -42,8 +42,9 @@ class NvmeGateway {
   // in force after the connect. Denied: the target refused this host. NotFound: it has no such subsystem.
   // Invalid: the options, or the host identity against other connections. Refused: keys that were asked for
   // are missing, rejected or not in force, or the host's administrator excludes this connection
-  // (exclusions.hpp). Unavailable: worth another attempt. A connection made here, or adopted without an
-  // owner, is ours (registry.hpp); one of another program is used unchanged.
+  // (exclusions.hpp). Unavailable: worth another attempt. A connection made here, once its keys are proven,
+  // or adopted without an owner, is ours (registry.hpp); one of another program is used unchanged. If keys
+  // are asked for, one without an owner that is not in use is replaced.
   virtual Result<Connection> connect(const std::string& subsystem, const Portal& portal,
                                      const HostIdentity& host, const ConnectOptions& options) = 0;
 

@@ -73,24 +73,9 @@ Result<Connection> LibnvmeGateway::connect(const std::string& subsystem, const P
   auto adopted = find_adoptable(*all, subsystem, *addresses, host, options.interface);
   if (!adopted) return adopted.take_error();
   if (*adopted) {
-    const Controller& controller = **adopted;
-    const auto keys = read_keys(options);
-    if (!keys) return keys.take_error();
-    const std::string doing = "taking over the connection to " + printable(subsystem);
-    auto keyed = check_keys_in_force(root_, controller.name, options, *keys);
-    // Ours was proven when it was made: the file has another key since.
-    const bool is_renewed = !keyed && keyed.error().kind == Errc::Refused && controller.owner == kOwner &&
-                            holds_keys(root_, controller.name, options);
-    if (!keyed && !is_renewed) return fail_with(std::move(keyed.error()), doing);
-    if (auto hidden = check_tls_in_force(root_, controller.name, options); !hidden)
-      return fail_with(std::move(hidden.error()), doing);
-    Connection connection = adopt(controller, options);
-    if (is_renewed) {
-      connection.differences.push_back(controller.name + " was connected with an earlier key than that in " +
-                                       printable(options.host_key_file) +
-                                       ", which is used from the next connection on");
-    }
-    return connection;
+    auto used = use(**adopted, options);
+    if (!used) return used.take_error();
+    if (*used) return std::move(**used);
   }
   if (auto alone = check_host_conflict(*all, host); !alone) {
     return alone.take_error();
@@ -101,6 +86,40 @@ Result<Connection> LibnvmeGateway::connect(const std::string& subsystem, const P
     return allowed.take_error();
   }
   return create(subsystem, *reached, host, options);
+}
+
+// An existing connection. None: its target may never have authenticated, so it was ended, and the next one is
+// proven. Ours was proven when it was made: it is registered only then. One that nobody has registered was
+// made by hand, or by a worker of this program that was killed before it could prove anything, as a target
+// achieves that answers slowly. The kernel's settings show only which keys it would use if the target asked.
+Result<std::optional<Connection>> LibnvmeGateway::use(const Controller& controller,
+                                                      const ConnectOptions& options) const {
+  const auto keys = read_keys(options);
+  if (!keys) return keys.take_error();
+  const std::string doing = "taking over the connection to " + printable(controller.subsystem);
+  auto keyed = check_keys_in_force(root_, controller.name, options, *keys);
+  const bool is_renewed = !keyed && keyed.error().kind == Errc::Refused && controller.owner == kOwner &&
+                          holds_keys(root_, controller.name, options);
+  if (!keyed && !is_renewed) return fail_with(std::move(keyed.error()), doing);
+  if (auto hidden = check_tls_in_force(root_, controller.name, options); !hidden)
+    return fail_with(std::move(hidden.error()), doing);
+  const bool is_unproven = !options.host_key_file.empty() && controller.owner.empty();
+  if (is_unproven) {
+    auto ended = remove_controller(root_, controller.name, controller.subsystem, CutOff{}, kRemovalDeadline);
+    if (ended) return std::optional<Connection>();
+    if (ended.error().kind != Errc::Refused) return fail_with(std::move(ended.error()), doing);
+  }
+  Connection connection = adopt(controller, options);
+  if (is_unproven) {  // in use
+    connection.differences.push_back("whether " + controller.name +
+                                     ", which another program connected, was authenticated is not known");
+  }
+  if (is_renewed) {
+    connection.differences.push_back(controller.name + " was connected with an earlier key than that in " +
+                                     printable(options.host_key_file) +
+                                     ", which is used from the next connection on");
+  }
+  return std::optional(std::move(connection));
 }
 
 Connection LibnvmeGateway::adopt(const Controller& controller, const ConnectOptions& options) const {
@@ -131,10 +150,13 @@ Result<Connection> LibnvmeGateway::create(const std::string& subsystem, const Po
     const RefusedConnect& refused = controller.error();
     return fail(explain_connect(refused.number, refused.kernel_log, attempt));
   }
-  (void)claim(root_, controller->name);
+  forget_earlier(root_, controller->name);
   set_io_policy(root_, controller->name, options);
   auto proven = prove(*controller, subsystem, options, *keys);
-  if (proven) return Connection{controller->name, Change::Done, {}};
+  if (proven) {
+    (void)claim(root_, controller->name);
+    return Connection{controller->name, Change::Done, {}};
+  }
   // Not as configured: disconnect. If that fails too, the first error is still the one to report.
   const auto its_nqn = read_line_file(root_ / ("sys/class/nvme/" + controller->name + "/subsysnqn"));
   (void)remove_controller(root_, controller->name, its_nqn.value_or(subsystem), CutOff{true, {}},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "base/file.hpp"
@@ -35,6 +36,7 @@ class LibnvmeGateway final : public NvmeGateway {
 
  private:
   Result<Portal> prepare(const std::vector<Portal>& addresses, const std::string& interface) const;
+  Result<std::optional<Connection>> use(const Controller& controller, const ConnectOptions& options) const;
   Connection adopt(const Controller& controller, const ConnectOptions& options) const;
   Result<Connection> create(const std::string& subsystem, const Portal& numeric, const HostIdentity& host,
                             const ConnectOptions& options) const;

@@ -80,6 +80,13 @@ Result<> claim(const SystemRoot& root, const std::string& controller) {
   return fail_errno(error.value(), doing);
 }
 
+void forget_earlier(const SystemRoot& root, const std::string& controller) {
+  std::error_code none;
+  const fs::path registry = root / kRegistry;
+  if (is_controller_name(controller) && fs::exists(registry / controller, none))
+    take_away(registry, controller);
+}
+
 void forget_gone(const SystemRoot& root) {
   std::vector<std::string> gone;
   for (const fs::path& entry : list_folder(root / kRegistry)) {

@@ -25,6 +25,9 @@ std::string owner_of(const SystemRoot& root, const std::string& controller);
 // call owner_of first, unless the kernel has just made the controller.
 Result<> claim(const SystemRoot& root, const std::string& controller);
 
+// The kernel has just made it: an entry of this name, whosever, is of an earlier controller.
+void forget_earlier(const SystemRoot& root, const std::string& controller);
+
 // Removes our entries of controllers that are gone: their names will be reused.
 void forget_gone(const SystemRoot& root);
 

@@ -25,7 +25,7 @@ class Asker {
   // The same for calls that do not access the device: if they hang, that says nothing about it.
   asio::awaitable<Result<json::object>> ask_beside(const std::string& what, std::string verb,
                                                    json::object request, Duration deadline) {
-    return runner_.ask(what + " of " + subject_, std::move(verb), std::move(request), deadline);
+    return runner_.ask(beside(what), std::move(verb), std::move(request), deadline);
   }
   // The same for calls that change sysfs or the mount table: the snapshot is discarded afterwards.
   asio::awaitable<Result<json::object>> act(std::string verb, json::object request, Duration deadline) {
@@ -51,12 +51,15 @@ class Asker {
   }
   // An abandoned worker with this subject still waits in the kernel.
   bool is_stuck(const std::string& subject) const { return runner_.abandoned().contains(subject); }
+  bool is_stuck_beside(const std::string& what) const { return is_stuck(beside(what)); }
 
   workers::Runner& runner() { return runner_; }
   HostSnapshot& snapshot() { return snapshot_; }
   const std::string& subject() const { return subject_; }
 
  private:
+  std::string beside(const std::string& what) const { return what + " of " + subject_; }
+
   workers::Runner& runner_;
   HostSnapshot& snapshot_;
   std::string subject_;

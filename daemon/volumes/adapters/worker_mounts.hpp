@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/adapters/asker.hpp"
 #include "daemon/volumes/adapters/file_store.hpp"
@@ -54,7 +55,12 @@ class WorkerMounts final : public Mounts {
   asio::awaitable<Result<mounts::Guard>> guard(std::filesystem::path mount_point, bool is_in_use) override {
     json::object request{
         {"mount_point", mount_point.native()}, {"records", guards_.native()}, {"is_in_use", is_in_use}};
-    auto answer = co_await asker_.ask_beside("mount point", "guard", std::move(request), kGuard);
+    // The folder's file system may hang, perhaps another volume's: each attempt would leave one more worker.
+    const std::string point = "mount point";
+    if (asker_.is_stuck_beside(point))
+      co_return fail(Errc::Unavailable, "a request to the folder " + printable(mount_point.native()) +
+                                            " still waits in the kernel");
+    auto answer = co_await asker_.ask_beside(point, "guard", std::move(request), kGuard);
     co_return workers::message_of<mounts::Guard>(std::move(answer));
   }
 

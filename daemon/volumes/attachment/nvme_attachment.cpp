@@ -183,9 +183,11 @@ Error NvmeAttachment::with_the_dead_mount(Error error) {
 // The same file system with another namespace ID: to the kernel it is a different disk after every restart of
 // the target.
 void NvmeAttachment::warn_of_change(const FilesystemIdentity& before, const nvmetcp::Namespace& block) {
+  if (before.uuid != volume_.status.filesystem_uuid) return;  // another one was configured
   if (before.namespace_id.empty() || before.namespace_id == block.id()) return;
   volume_.status.warn(Warning::NamespaceId,
-                      namespace_name(volume_) + " was " + before.namespace_id + " and is now " + block.id() +
+                      namespace_name(volume_) + " was " + before.namespace_id + " and is now " +
+                          (block.id().empty() ? "without an ID" : block.id()) +
                           ", with the same file system: give it a fixed identity on the target "
                           "(nvmet: device_uuid, SPDK: -u), or "
                           "each restart there costs a remount here");

@@ -148,6 +148,7 @@ asio::awaitable<Finding> Health::judge(ProbeAnswer answer) {
     if (volume_.checked != mount) co_return Finding{};
     if (!lost.empty()) co_return Finding{Verdict::Fenced, std::move(lost)};
   }
+  if (is_nvme) look_for_cut(answer.superblock);
   publication_.look_for_writers(*mount, answer.superblock);
   bool has_shut_down = false;
   if (is_nvme) has_shut_down = co_await is_shut_down();
@@ -189,6 +190,19 @@ void Health::look_for_damage(CheckedMount& mount, const mounts::MountedState& mo
   if (!warning.empty() && warning != mount.damage)
     log::warning("volume " + volume_.settings.name + ": " + warning);
   mount.damage = std::move(warning);
+}
+
+// The kernel says so only to a program that reads or writes there.
+void Health::look_for_cut(const mounts::Superblock& seen) {
+  const bool is_cut = seen.bytes > 0 && seen.bytes < seen.filesystem_bytes;
+  const std::string warning =
+      volume_.status.device + " has become smaller than its file system, from " +
+      std::to_string(seen.filesystem_bytes) + " to " + std::to_string(seen.bytes) +
+      " bytes: what lies beyond can be neither read nor written, until the export on the "
+      "target is as large as before";
+  if (is_cut && !volume_.status.warnings.contains(Warning::CutShort))
+    log::warning("volume " + volume_.settings.name + ": " + warning);
+  volume_.status.warn(Warning::CutShort, is_cut ? warning : "");
 }
 
 asio::awaitable<void> Health::ask_about_drives() {

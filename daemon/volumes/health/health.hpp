@@ -48,6 +48,7 @@ class Health {
   asio::awaitable<bool> has_new_uuid(CheckedMountPtr mount, std::string uuid);
   asio::awaitable<bool> is_shut_down();
   void look_for_damage(CheckedMount& mount, const mounts::MountedState& mounted);
+  void look_for_cut(const mounts::Superblock& seen);
 
   VolumeContext& volume_;
   Paths& paths_;

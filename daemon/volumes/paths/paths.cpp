@@ -27,6 +27,21 @@ bool leads_elsewhere(const VolumeContext& volume, const nvmetcp::Controller& old
   return now && its && now->device_number != its->device_number;
 }
 
+// Made by another program, or before the interface was configured: a connection over the right one is made
+// beside it, and the kernel may send data over either.
+std::set<std::string> on_other_interfaces(const std::vector<nvmetcp::Controller>& all,
+                                          const std::string& wanted) {
+  std::set<std::string> found;
+  for (const nvmetcp::Controller& one : all) {
+    if (wanted.empty() || one.transport != "tcp" || !one.is_live() || one.interface == wanted) continue;
+    found.insert(one.name + " at " + to_string(one.portal) + " is not bound to interface " +
+                 printable(wanted) + (one.interface.empty() ? "" : ", but to " + printable(one.interface)) +
+                 ": data may go over it too; while another path is live, `sudo nvme disconnect -d " +
+                 one.name + "` ends it");
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string end_old(const nvmetcp::Controller& old) {
@@ -53,7 +68,7 @@ Link Paths::look() {
     live = live || controller.is_live();
     coming = coming || (!controller.is_live() && !controller.is_going());
   }
-  std::set<std::string> differences;  // paths may differ in the same way
+  std::set<std::string> differences = on_other_interfaces(*all, volume_.target->options.interface);
   for (const Path& path : paths_) {
     const bool is_there = status_of(path) != nullptr;
     if (is_there) differences.insert(path.differences.begin(), path.differences.end());

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "nvmetcp/sysfs/registry.hpp"
 #include "tests/support/run_on.hpp"
 
 namespace spark::discovery {
@@ -38,6 +39,8 @@ class FakeActions final : public Actions {
     nvmetcp::Controller made;
     made.name = "nvme5";
     made.state = "live";
+    made.portal = {"10.0.0.5", 4420};
+    made.owner = nvmetcp::kOwner;
     made.is_discovery = true;
     target_.connection = made;
     co_return nvmetcp::Connection{"nvme5", Change::Done, {}};
@@ -260,6 +263,34 @@ TEST_F(TargetWatchTest, AUdevRuleInstalledLaterEndsThePermanentConnection) {
   EXPECT_TRUE(run_until(context, [&] { return count("ask 10.0.0.5") == 1; }));
   EXPECT_FALSE(target.connection);
   EXPECT_EQ(watch->status().controller, "");
+}
+
+// Without it the rule would connect everything as soon as the target reports a change.
+TEST_F(TargetWatchTest, WithAUdevRuleTheConnectionOfAnEarlierDaemonIsEndedAndOtherProgramsKeepTheirs) {
+  target.rule = "/usr/lib/udev/rules.d/70-nvmf-autoconnect.rules";
+  nvmetcp::Controller left;
+  left.name = "nvme5";
+  left.state = "live";
+  left.is_discovery = true;
+  left.owner = "stas";
+  target.connection = left;
+  start();
+  ASSERT_TRUE(run_until(context, [&] { return count("ask 10.0.0.5") == 1; }));
+  EXPECT_EQ(count("disconnect nvme5"), 0);
+  watch->stop();
+  run_a_moment();
+  target.connection->owner = nvmetcp::kOwner;
+  start();
+  EXPECT_TRUE(run_until(context, [&] { return count("ask 10.0.0.5") == 2; }));
+  EXPECT_EQ(count("disconnect nvme5"), 1);
+}
+
+TEST_F(TargetWatchTest, AnotherTargetsConnectionThatGotItsNameIsNotItsOwn) {
+  start();
+  ASSERT_TRUE(hears());
+  target.connection->portal = {"10.0.0.9", 4420};
+  EXPECT_TRUE(run_until(context, [&] { return count("watch 10.0.0.5") == 2; }));
+  EXPECT_EQ(count("disconnect nvme5"), 0);
 }
 
 TEST_F(TargetWatchTest, StoppingLeavesTheConnectionForTheNextDaemon) {

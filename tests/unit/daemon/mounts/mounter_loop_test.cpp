@@ -307,6 +307,10 @@ TEST_F(LoopMount, AShutDownFileSystemStopsWritingAndCanBeUnmounted) {
     const auto stopped = shut_down_filesystem(point_, loop.path());
     ASSERT_TRUE(stopped) << stopped.error().message();
     EXPECT_FALSE(std::ofstream(point_ / "more").is_open());
+    EXPECT_TRUE(shut_down_filesystem(point_, loop.path())) << "as after the kernel itself did it";
+    ASSERT_EQ(::mount("none", point_.c_str(), "tmpfs", 0, nullptr), 0);
+    EXPECT_TRUE(shut_down_filesystem(point_, loop.path())) << "the same below another mount";
+    ASSERT_EQ(::umount(point_.c_str()), 0);
     ASSERT_TRUE(mounts::unmount(point_, Unmount::Plain));
     expect_mounted(request(loop, is_xfs ? "xfs" : "ext4", false));
     EXPECT_NE(read_file(point_ / "late").value_or(""), "never flushed");

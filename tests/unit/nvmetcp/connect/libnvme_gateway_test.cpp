@@ -1,8 +1,13 @@
 #include "nvmetcp/connect/libnvme_gateway.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include "nvmetcp/sysfs/registry.hpp"
 #include "tests/support/fake_sysfs.hpp"
+#include "tests/support/local_port.hpp"
+#include "tests/unit/nvmetcp/connect/fake_kernel.hpp"
 
 namespace spark::nvmetcp {
 namespace {
@@ -58,6 +63,64 @@ TEST_F(LibnvmeGatewayTest, AHostIdThatConflictsWithALiveConnectionIsInvalid) {
   const auto connection = gateway.connect("s", kNobody, test::test_host(), {});
   ASSERT_FALSE(connection);
   EXPECT_EQ(connection.error().kind, Errc::Invalid);
+}
+
+// A controller that holds the configured key, at a target that can be reached.
+struct KeyedConnection : LibnvmeGatewayTest {
+  KeyedConnection() {
+    EXPECT_EQ(::listen(target.fd.get(), 4), 0);
+    auto there = test::tcp_controller("nvme1", "s");
+    there.portal = target.portal;
+    sysfs.add_controller(there);
+    sysfs.add_node("nvme1", "nvme0c1n1", 1);
+    sysfs.add_head("nvme0n1", 1, "259:1", 2048);
+    sysfs.write("key", kKey);
+    sysfs.write("sys/class/nvme/nvme1/dhchap_secret", kKey);
+    options.host_key_file = sysfs.root() / "key";
+    EXPECT_EQ(::chmod(options.host_key_file.c_str(), 0600), 0);
+    // What a connect finds: a kernel with the driver, whose answer has no name of a controller.
+    sysfs.write("sys/module/nvme_tcp/version", "");
+    sysfs.write("dev/nvme-fabrics",
+                "nqn=%s,transport=%s,traddr=%s,trsvcid=%s,hostnqn=%s,hostid=%s,nr_io_queues=%d,"
+                "keep_alive_tmo=%d,reconnect_delay=%d,ctrl_loss_tmo=%d,dhchap_secret=%s");
+  }
+  static constexpr char kKey[] = "DHHC-1:01:BwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAhIiMkJSYDWRHm:";
+  Result<Connection> connect() { return gateway.connect("s", target.portal, test::test_host(), options); }
+  bool is_connected() const { return sysfs.has("sys/class/nvme/nvme1"); }
+
+  test::LocalPort target;
+  ConnectOptions options;
+};
+
+// Its worker may have been killed before it could prove that the target asks for the key.
+TEST_F(KeyedConnection, WithoutAnOwnerIsReplacedByOneThatIsProven) {
+  const FakeKernel kernel(sysfs, "nvme1");
+  EXPECT_FALSE(connect()) << "it was taken for proven";
+  EXPECT_FALSE(is_connected());
+  EXPECT_THAT(sysfs.read("dev/nvme-fabrics"), testing::StartsWith("nqn=s,")) << "no new connection was made";
+}
+
+TEST_F(KeyedConnection, OfOursIsTakenOver) {
+  ASSERT_TRUE(claim(sysfs.root(), "nvme1"));
+  const auto connection = connect();
+  ASSERT_TRUE(connection) << connection.error().message();
+  EXPECT_EQ(connection->controller, "nvme1");
+  EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
+}
+
+TEST_F(KeyedConnection, WithoutAnOwnerThatIsInUseIsTakenOverWithARemark) {
+  sysfs.write("sys/class/block/nvme0n1/holders/dm-0", "");
+  const auto connection = connect();
+  ASSERT_TRUE(connection) << connection.error().message();
+  EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
+  EXPECT_THAT(connection->differences, testing::Contains(testing::HasSubstr("authenticated is not known")));
+}
+
+TEST_F(KeyedConnection, WithoutAnOwnerIsTakenOverIfNoKeyIsAskedFor) {
+  options.host_key_file.clear();
+  const auto connection = connect();
+  ASSERT_TRUE(connection) << connection.error().message();
+  EXPECT_EQ(owner_of(sysfs.root(), "nvme1"), kOwner);
 }
 
 TEST_F(LibnvmeGatewayTest, DisconnectingAMissingControllerDoesNothing) {

@@ -89,5 +89,19 @@ TEST_F(WorkerSeamsTest, ACallThatDoesNotUseTheDeviceSaysNothingAboutItIfItHangs)
   EXPECT_TRUE(its.device.has_stuck_worker());
 }
 
+// The folder's file system hangs: each attempt to bring the volume up would leave one more process.
+TEST_F(WorkerSeamsTest, AMountPointWhoseCheckHangsIsNotCheckedAgainUntilThatHasEnded) {
+  const auto guard = [&] {
+    return await(context, seams().mounts.guard("/mnt/nas/data", false))
+        .value_or(fail(Errc::Failed, "no end"));
+  };
+  runner.hangs = true;
+  EXPECT_EQ(guard().error().kind, Errc::TimedOut);
+  EXPECT_EQ(guard().error().kind, Errc::Unavailable);
+  EXPECT_EQ(runner.left.count("mount point of volume data"), 1U);
+  runner.left.clear();
+  EXPECT_EQ(guard().error().kind, Errc::TimedOut);
+}
+
 }  // namespace
 }  // namespace spark::volumes

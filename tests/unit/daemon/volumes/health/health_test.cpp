@@ -244,6 +244,31 @@ TEST_F(VolumeTest, ANamespaceWithAChangedUuidIsMountedWithAWarning) {
               testing::Contains(HasSubstr("give it a fixed identity on the target")));
 }
 
+TEST_F(VolumeTest, AnotherFileSystemThatIsConfiguredIsNotCalledTheSameOne) {
+  world.namespace_uuid = "11111111-0000-0000-0000-000000000000";
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  volume->stop();
+  settings.nvme->filesystem_uuid = world.superblock.uuid = "bbbbbbbb-bbbb-cccc-dddd-eeeeeeeeeeee";
+  world.namespace_uuid = "22222222-0000-0000-0000-000000000000";
+  world.lose_device();
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  EXPECT_FALSE(volume->status().warnings.contains(Warning::NamespaceId));
+}
+
+TEST_F(VolumeTest, ADiskThatBecomesSmallerThanItsMountedFileSystemIsNamedUntilItIsAsLargeAgain) {
+  world.superblock.filesystem_bytes = world.superblock.bytes = 1 << 30;
+  start();
+  ASSERT_TRUE(becomes(State::Ready));
+  world.superblock.bytes = 1 << 29;
+  ASSERT_TRUE(run_until([&] { return volume->status().warnings.contains(Warning::CutShort); }));
+  EXPECT_THAT(volume->status().warnings.at(Warning::CutShort),
+              HasSubstr("from 1073741824 to 536870912 bytes"));
+  world.superblock.bytes = 1 << 30;
+  EXPECT_TRUE(run_until([&] { return !volume->status().warnings.contains(Warning::CutShort); }));
+}
+
 TEST_F(VolumeTest, AFileSystemThatShrankIsRefused) {
   world.superblock.filesystem_bytes = world.superblock.bytes = 1 << 30;
   start();

@@ -103,6 +103,20 @@ TEST_F(VolumePathsTest, EachPathKeepsItsDifferences) {
   EXPECT_EQ(volume->status().warnings.count(Warning::Connection), 1U);
 }
 
+// As an earlier `nvme connect` without it. The kernel may send data over either connection.
+TEST_F(VolumePathsTest, AConnectionOverAnotherInterfaceThanTheConfiguredOneIsNamedUntilItIsGone) {
+  target->options.interface = "fast0";
+  start();
+  ASSERT_TRUE(run_until([&] { return live_paths() == 2 && volume->status().state == State::Ready; }));
+  for (auto& one : world.controllers) one.interface = "fast0";
+  ASSERT_TRUE(run_until([&] { return !volume->status().warnings.contains(Warning::Connection); }));
+  world.controllers[0].interface = "slow0";
+  ASSERT_TRUE(run_until([&] { return volume->status().warnings.contains(Warning::Connection); }));
+  EXPECT_THAT(volume->status().warnings.at(Warning::Connection),
+              HasSubstr(world.controllers[0].name +
+                        " at 10.0.0.5:4420 is not bound to interface fast0, but to slow0"));
+}
+
 class VolumeNamedTargetTest : public VolumeTest {
  protected:
   VolumeNamedTargetTest() {
