@@ -12,6 +12,7 @@ namespace {
 constexpr Duration kSilence{30'000};   // then the daemon is asked whether the job still runs
 constexpr Duration kRetryFor{60'000};  // to reach a daemon that went away
 constexpr Duration kRetryEvery{1'000};
+constexpr unsigned kTooMany = 429;
 constexpr int kMaxLosses = 5;  // a daemon that dies of this job is not retried indefinitely
 
 // How a job ended.
@@ -64,7 +65,8 @@ std::optional<Outcome> read_events(Context& context, const Job& job, ProgressVie
     if (kind == Errc::Unavailable || kind == Errc::TimedOut) return std::nullopt;
     return Outcome(answer.take_error());
   }
-  if (answer->status == 404) return std::nullopt;  // the daemon was restarted since it took the job
+  // The daemon was restarted since it took the job, or this user has too many connections: the job goes on.
+  if (answer->status == 404 || answer->status == kTooMany) return std::nullopt;
   return object_of(*answer, request);
 }
 
@@ -95,7 +97,11 @@ Result<std::optional<Outcome>> look_again(Context& context, const Job& job, Prog
 // Best effort: the daemon may be the one that is gone.
 tl::unexpected<Error> cancel(Context& context, const Job& job) {
   const auto cancelled = call(*context.client, {"DELETE", path_of(job), {}});
-  if (cancelled) return fail(Errc::Cancelled, "interrupted", "finished parts stay, the same command resumes");
+  const std::string verb = get_text(job.answer, "verb");
+  const bool resumes = verb == "stage" || verb == "prefetch" || verb == "stage-out" || verb == "cache-move";
+  if (cancelled)
+    return fail(Errc::Cancelled, "interrupted",
+                resumes ? "finished parts stay, the same command resumes" : "");
   return fail(Errc::Cancelled,
               "interrupted, but job " + job.id + " could not be told: " + cancelled.error().what,
               "`spark-stage status` shows whether it still runs");

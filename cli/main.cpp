@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <thread>
@@ -17,9 +18,11 @@ namespace spark::cli {
 namespace {
 
 StopFlag stop{false};
+volatile std::sig_atomic_t interrupted_by = 0;  // the first signal's number
 
 extern "C" void on_interrupt(int number) {
   stop = true;
+  if (interrupted_by == 0) interrupted_by = number;
   ::signal(number, SIG_DFL);  // the second one ends us at once
 }
 
@@ -88,7 +91,9 @@ int run(int argc, char** argv) {
                   nullptr};
   App app;
   add_all_verbs(app);
-  return app.run(context, {argv + 1, argv + argc});
+  const int status = app.run(context, {argv + 1, argv + argc});
+  if (interrupted_by == SIGINT && status == exit_status(Errc::Cancelled)) end_by_interrupt();
+  return status;
 }
 
 }  // namespace

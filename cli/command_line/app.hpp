@@ -84,12 +84,12 @@ class App {
 int report(Context& context, const Error& error);
 
 // Works on each item, whatever becomes of the others, until an interrupt; prints their errors. The exit
-// status of the first that failed; 0: none did.
+// status of the first that failed; 0: none did, and all are done.
 template <typename Items, typename Work>
 int for_each_item(Context& context, const Items& items, const Work& work) {
   int status = 0;
   for (const auto& item : items) {
-    if (context.stop) break;
+    if (context.stop) return status == 0 ? exit_status(Errc::Cancelled) : status;
     const auto done = work(item);
     const int failed = done ? 0 : report(context, done.error());
     if (status == 0) status = failed;

@@ -17,6 +17,11 @@ namespace {
 constexpr char kBetweenChoices[] = "|";
 constexpr char kHint[] = " - ";  // in a check's sentence, before the next step
 
+// An empty word is no name and no path: to some verbs it would be the current folder.
+std::string check_not_empty(const std::string& word) {
+  return word.empty() ? std::string("it is empty") + kHint + "is a variable of a script not set?" : "";
+}
+
 }  // namespace
 
 void Verb::flag(const std::string& name, bool& value, const std::string& help) {
@@ -25,7 +30,7 @@ void Verb::flag(const std::string& name, bool& value, const std::string& help) {
 
 template <typename Value>
 void Verb::argument(const std::string& name, Value& value, const std::string& help) {
-  parser_->add_option(name, value, help)->required()->type_name("");
+  parser_->add_option(name, value, help)->required()->type_name("")->check(check_not_empty);
 }
 
 template <typename Value>
@@ -106,13 +111,13 @@ std::optional<Error> explain_value(const CLI::App& verb, const CLI::ParseError& 
                  ""};
   }
   const std::string name = words.substr(0, words.find(": "));
-  const CLI::Option* option = name.starts_with('-') ? verb.get_option_no_throw(name) : nullptr;
-  if (option == nullptr) return std::nullopt;
   if (kind == "ValidationError") {
     const std::size_t hint = words.find(kHint);
     return Error{Errc::Invalid, words.substr(0, hint),
                  hint == std::string::npos ? "" : words.substr(hint + std::strlen(kHint))};
   }
+  const CLI::Option* option = name.starts_with('-') ? verb.get_option_no_throw(name) : nullptr;
+  if (option == nullptr) return std::nullopt;
   if (kind != "ArgumentMismatch") return std::nullopt;
   Words given = option->results();
   for (const CLI::App* outer = verb.get_parent(); given.empty() && outer != nullptr;

@@ -71,14 +71,21 @@ std::set<std::string> kept_runs(Context& context) {
 }
 
 std::set<std::string> arguments_of(Context& context, const std::string& verb) {
-  if (verb == "wait" || verb.starts_with("volumes ")) return configured(context, "volumes");
+  if (verb == "wait" || verb == "status" || verb.starts_with("volumes "))
+    return configured(context, "volumes");
+  if (verb == "latest") return configured(context, "outputs");
   if (verb == "stage" || verb == "prefetch" || verb == "run") return configured(context, "datasets");
   if (verb == "verify" || verb == "evict" || verb == "drop" || verb == "scrub") return listed(context, false);
   if (verb == "release") return listed(context, true);
   if (verb == "fleet test") return peers(context);
   if (verb == "cancel" || verb == "wait --job") return running_jobs(context);
   if (verb == "bench report" || verb == "bench compare" || verb == "bench merge") return kept_runs(context);
-  if (verb == "copy" || verb == "stage-out" || verb == "bench" || verb == "config check" ||
+  if (verb == "stage-out") {
+    auto names = configured(context, "outputs");
+    names.insert(kFiles);
+    return names;
+  }
+  if (verb == "copy" || verb == "cache move" || verb == "bench" || verb == "config check" ||
       verb == "config plan")
     return {kFiles};
   return {};

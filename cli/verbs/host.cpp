@@ -109,12 +109,14 @@ Result<int> new_identity(Context& context, const IdentityOptions& options) {
   if (!context.is_root)
     return fail(Errc::Denied, std::string(kDoing) + ": only root may",
                 "run `sudo spark-stage host new-identity`");
-  if (auto down = check_volumes_down(context); !down) return down.take_error();
-  if (auto unmounted = check_not_mounted(context); !unmounted) return unmounted.take_error();
-  if (auto alone = check_not_connected(context.root); !alone) return alone.take_error();
   // As it stands there: a file that is empty or wrong is a reason for a new one.
   const nvmetcp::HostIdentity old{line_of(context.root, "etc/nvme/hostnqn"),
                                   line_of(context.root, "etc/nvme/hostid")};
+  // Without any, volumes that are up wait for this one: the daemon connects none of them.
+  const bool is_first = old.nqn.empty() && old.id.empty();
+  if (auto down = is_first ? Result<>() : check_volumes_down(context); !down) return down.take_error();
+  if (auto unmounted = check_not_mounted(context); !unmounted) return unmounted.take_error();
+  if (auto alone = check_not_connected(context.root); !alone) return alone.take_error();
   const auto fresh = nvmetcp::fresh_host_identity(context.root);
   if (!fresh) return fail_with(fresh.error(), kDoing);
   print_plan(context.err, old, *fresh);

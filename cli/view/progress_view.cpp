@@ -8,7 +8,7 @@
 namespace spark::cli {
 namespace {
 
-constexpr std::chrono::seconds kPlainInterval{5};
+constexpr std::chrono::seconds kPlainInterval{5}, kSameLine{300};  // an outage may last for hours
 constexpr std::size_t kMaxBars = 10;  // the newest; older ones would scroll out of a small terminal
 constexpr std::size_t kLongestBar = 30, kShortestBar = 6, kLongestName = 20;
 // "100 %  12.3 GB of 1.23 TB  12.3 GB/s, 1 h 05 min left": the bar keeps its length while these change.
@@ -112,7 +112,10 @@ void ProgressView::update(const Progress& progress) {
   }
   const std::string phase = phase_of(progress, row.eta, now);
   if (row.printed_phase == phase && now - row.printed < kPlainInterval) return;
-  err_ << progress_in_words(row.progress, row.eta, now) << std::endl;
+  const std::string line = progress_in_words(row.progress, row.eta, now);
+  if (row.printed_line == line && now - row.printed < kSameLine) return;
+  err_ << line << std::endl;
+  row.printed_line = line;
   row.printed = now;
   row.printed_phase = phase;
 }

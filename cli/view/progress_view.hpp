@@ -31,7 +31,7 @@ class ProgressView {
     Progress progress;
     Eta eta;
     SteadyTime printed;
-    std::string printed_phase;
+    std::string printed_phase, printed_line;
   };
 
   std::string bar_line(const Row& row, SteadyTime now) const;

@@ -1,5 +1,6 @@
 #include "cli/verbs/datasets/by_time.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <optional>
@@ -11,6 +12,7 @@ namespace spark::cli {
 namespace {
 
 constexpr std::size_t kOffset = 6;  // of "+01:00"
+constexpr std::chrono::hours kLongestAhead{10 * 366 * 24};
 
 // "18:00"; no value for anything else.
 std::optional<WallTime> next_time_of_day(const std::string& text, WallTime now) {
@@ -47,15 +49,23 @@ std::optional<WallTime> with_offset(const std::string& text) {
   return sign == '+' ? *there - ahead : *there + ahead;
 }
 
+// Whatever is wrong with it; no value if it can't be read.
+std::optional<WallTime> read_time(const std::string& text, WallTime now) {
+  if (const auto time = next_time_of_day(text, now)) return time;
+  if (const auto time = parse_rfc3339(text)) return *time;
+  if (const auto time = with_offset(text)) return time;
+  const auto left = parse_duration(text);
+  if (!left) return std::nullopt;
+  return now + std::min<Duration>(*left, kLongestAhead + std::chrono::hours(1));  // a longer one may overflow
+}
+
 }  // namespace
 
 Result<WallTime> parse_by(const std::string& text, WallTime now) {
-  if (const auto time = next_time_of_day(text, now)) return *time;
-  if (const auto time = parse_rfc3339(text)) return *time;
-  if (const auto time = with_offset(text)) return *time;
-  if (const auto left = parse_duration(text)) return now + *left;
-  return fail(Errc::Invalid, "'" + printable(text) + "' is not a time ahead",
-              "for example: 18:00, 2h, 2026-11-25T18:00:00Z");
+  const auto time = read_time(text, now);
+  if (time && *time > now && *time <= now + kLongestAhead) return *time;
+  const std::string why = !time ? "' is not a time ahead" : *time <= now ? "' is over" : "' is too far ahead";
+  return fail(Errc::Invalid, "'" + printable(text) + why, "for example: 18:00, 2h, 2026-11-25T18:00:00Z");
 }
 
 }  // namespace spark::cli

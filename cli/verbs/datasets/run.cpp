@@ -41,9 +41,9 @@ Result<int> run(Context& context, const StageOptions& options) {
   const auto links = HubLinks::make(*staged);
   for (const std::string& sentence : links->left_out()) tell(context, sentence);
   for (const auto& [variable, value] : links->variables()) environment->try_emplace(variable, value);
+  const std::vector<std::string> outputs = output_names(context);
   if (context.stop) return fail(Errc::Cancelled, "interrupted before the command began");
 
-  const std::vector<std::string> outputs = output_names(context);
   std::function<void()> afterwards;
   if (!outputs.empty() || links->is_made()) {
     afterwards = [&] {

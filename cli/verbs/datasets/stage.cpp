@@ -46,8 +46,7 @@ void add_stage(App& app) {
                        [arguments](Context& context) { return stage(context, *arguments); });
   StageOptions& options = arguments->options;
   verb.argument("DATASET", options.datasets, "a name from the config, or VOLUME:PATH");
-  verb.parsed("--lease", "TIME", options.time, parse_duration,
-              "keep it from eviction that long: 30m, 12h, 3d");
+  verb.parsed("--lease", "TIME", options.time, parse_lease, "keep it from eviction that long: 30m, 12h, 3d");
   verb.parsed("--hold", "PID|cgroup", options.hold, parse_holder,
               "keep it while that process, or this cgroup, lives");
   verb.parsed("--max-rate", "RATE", options.max_rate, parse_rate_with_unit,

@@ -7,6 +7,15 @@
 
 namespace spark::cli {
 
+Result<Duration> parse_lease(const std::string& text) {
+  constexpr std::chrono::hours kLongest{10 * 366 * 24};
+  auto time = parse_duration(text);
+  if (!time || (*time > Duration::zero() && *time <= kLongest)) return time;
+  return fail(Errc::Invalid,
+              "'" + printable(text) + (*time > kLongest ? "' is more than ten years" : "' is no time"),
+              "for example 12h or 30d");
+}
+
 void add_source_options(Verb& verb, StageOptions& options, const std::string& now) {
   verb.parsed("--wait", "TIME", options.wait, parse_duration, "wait that long for a source that is away");
   verb.flag("--offline", options.offline, "take the newest copy here while the source is away");

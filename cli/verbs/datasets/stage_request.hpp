@@ -29,6 +29,9 @@ struct StageOptions {
   std::optional<WallTime> by;    // when a prefetch has to be there; none: whenever nothing else is copied
 };
 
+// How long a lease lasts, as the daemon takes it: more than no time, and at most ten years.
+Result<Duration> parse_lease(const std::string& text);
+
 // The options about sources that `stage` and `run` have alike. `now`: the help of --now.
 void add_source_options(Verb& verb, StageOptions& options, const std::string& now);
 

@@ -79,6 +79,8 @@ Result<int> scrub(Context& context, const VerifyOptions& options) {
 }
 
 Result<int> verify(Context& context, const VerifyOptions& options) {
+  if (std::ranges::find(options.datasets, "") != options.datasets.end())
+    return fail(Errc::Invalid, "a dataset's name is empty", "is a variable of a script not set?");
   if (options.all && options.datasets.empty() && !options.sha256) return scrub(context, options);
   if (options.all || options.datasets.empty()) {
     return fail(Errc::Invalid, "verify takes names of datasets, or --all without --sha256",
@@ -94,7 +96,7 @@ void add_verify(App& app) {
   const auto options = std::make_shared<VerifyOptions>();
   Verb verb = app.verb("verify", "read copies back and compare the hashes",
                        "  spark-stage verify imagenet\n"
-                       "  spark-stage verify imagenet || spark-stage evict imagenet\n"
+                       "  spark-stage verify imagenet || [ $? -ne 6 ] || spark-stage evict imagenet\n"
                        "  spark-stage verify llama --sha256    # SHA256SUMS, Hugging Face's digests\n"
                        "  spark-stage verify --all             # at idle priority\n\n"
                        "The daemon verifies all copies from time to time: cache.scrub. A copy that\n"

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/job.hpp"
@@ -36,6 +38,8 @@ Result<int> list(Context& context, bool as_json) {
 // status; further ones are printed as well.
 Result<int> change_volumes(Context& context, const ChangeOptions& options, const std::string& verb) {
   std::vector<std::string> names = options.names;
+  if (std::ranges::find(names, "") != names.end())
+    return fail(Errc::Invalid, "a volume's name is empty", "is a variable of a script not set?");
   if (names.empty() && options.force) {
     return fail(Errc::Invalid, "--force is for volumes that are named",
                 "name the NFS volume whose server is gone");

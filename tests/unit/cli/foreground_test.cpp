@@ -1,7 +1,10 @@
 #include "cli/foreground.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +13,7 @@
 #include <thread>
 
 #include "base/child.hpp"
+#include "base/file.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace spark::cli {
@@ -102,6 +106,76 @@ TEST(Foreground, ACommandWithoutChildrenHasNone) {
     return become({"sh", "-c", script}, {}, [] {}) ? 98 : 99;
   });
   EXPECT_EQ(status_of(program), 0) << "a wait for all children would not end before what comes afterwards";
+}
+
+TEST(Foreground, WhatComesAfterTheCommandHoldsNoneOfItsOpenFiles) {
+  const test::TempFolder folder;
+  const std::string go = folder.path() / "go", done = folder.path() / "done";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t program = forked([&] {
+    const auto afterwards = [&] {
+      if (appears(go)) std::ofstream(done).flush();
+    };
+    return become({"true"}, {}, afterwards) ? 98 : 99;
+  });
+  ::close(ends[1]);
+  EXPECT_EQ(status_of(program), 0);
+  pollfd end{ends[0], POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, 5000), 1) << "a reader, as of a lock, waits for more than the command";
+  ::close(ends[0]);
+  std::ofstream(go).flush();
+  EXPECT_TRUE(appears(done));
+}
+
+TEST(Foreground, WhatComesAfterTheCommandWaitsForItAlsoWithoutAStandardInput) {
+  const test::TempFolder folder;
+  const std::string ended = folder.path() / "ended", done = folder.path() / "done";
+  const pid_t program = forked([&] {
+    ::close(STDIN_FILENO);
+    const auto afterwards = [&] {
+      std::error_code missing;
+      std::filesystem::rename(ended, done, missing);
+    };
+    return become({"sh", "-c", "sleep 0.5; touch " + ended}, {}, afterwards) ? 98 : 99;
+  });
+  EXPECT_EQ(status_of(program), 0);
+  EXPECT_TRUE(appears(done));
+}
+
+TEST(Foreground, NothingComesAfterACommandThatCouldNotBeStarted) {
+  const test::TempFolder folder;
+  const std::string done = folder.path() / "done";
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const pid_t program = forked([&] {
+    ::dup2(ends[1], STDERR_FILENO);
+    const auto afterwards = [&] { std::ofstream(done).flush(); };
+    return become({"/no/such/command"}, {}, afterwards) ? 98 : 99;
+  });
+  ::close(ends[1]);
+  EXPECT_EQ(status_of(program), 99);
+  char byte = 0;
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "its end is that of the process that would do it";
+  ::close(ends[0]);
+  EXPECT_FALSE(std::filesystem::exists(done));
+}
+
+TEST(Foreground, AnInterruptAtATerminalEndsTheProgramByTheSignal) {
+  const UniqueFd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!terminal || ::grantpt(terminal.get()) != 0 || ::unlockpt(terminal.get()) != 0)
+    GTEST_SKIP() << "this host has no pseudo-terminals";
+  const std::string name = ::ptsname(terminal.get());
+  const auto run = [&](bool at_terminal) {
+    return status_of(forked([&] {
+      ::setsid();
+      if (at_terminal && ::open(name.c_str(), O_RDWR) < 0) return 98;  // it becomes the session's
+      end_by_interrupt();
+      return 99;
+    }));
+  };
+  EXPECT_EQ(run(true), 128 + SIGINT) << "a shell's loop would go on";
+  EXPECT_EQ(run(false), 99) << "a program that started it reads the exit status";
 }
 
 }  // namespace

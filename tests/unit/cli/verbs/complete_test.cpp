@@ -62,11 +62,15 @@ TEST_F(Complete, OffersFilesBesideTheVerbsOfBench) {
 
 TEST_F(Complete, OffersNamesThatTheDaemonHas) {
   program.client.answer("GET /v1/config", 200,
-                        R"({"volumes": {"rosa": {}, "nas": {}}, "datasets": {"imagenet": {}}})");
+                        R"({"volumes": {"rosa": {}, "nas": {}}, "datasets": {"imagenet": {}},
+                            "outputs": {"run7": {}}})");
   program.client.answer(
       "GET /v1/datasets", 200,
       R"({"datasets": [{"name": "llama", "leases": [{"id": "3ee4d2ad"}]}, {"name": "models"}]})");
   EXPECT_EQ(offered({"wait", "nas", ""}), (Words{"nas", "rosa"}));
+  EXPECT_EQ(offered({"status", ""}), (Words{"nas", "rosa"}));
+  EXPECT_EQ(offered({"latest", ""}), Words{"run7"});
+  EXPECT_EQ(offered({"stage-out", ""}), (Words{":files", "run7"}));
   EXPECT_EQ(offered({"volumes", "up", ""}), (Words{"nas", "rosa"}));
   EXPECT_EQ(offered({"run", ""}), Words{"imagenet"});
   EXPECT_EQ(offered({"evict", ""}), (Words{"llama", "models"}));

@@ -71,6 +71,17 @@ TEST_F(NewIdentity, AHostWithoutOneGetsOne) {
   EXPECT_EQ(host.files.read("etc/nvme/hostid"), kFresh);
 }
 
+TEST_F(NewIdentity, AHostWithoutOneGetsOneWhileItsVolumesWaitForIt) {
+  host.files.remove("etc/nvme");
+  Program waiting;
+  waiting.context.root = host.files.root();
+  waiting.context.is_root = true;
+  waiting.client.answer("GET /v1/status", 200,
+                        R"({"volumes": [{"name": "models", "kind": "nvme-tcp", "state": "waiting"}]})");
+  EXPECT_EQ(waiting.run({"host", "new-identity", "--yes"}), 0) << waiting.errors();
+  EXPECT_EQ(host.files.read("etc/nvme/hostid"), kFresh);
+}
+
 TEST_F(NewIdentity, IsRefusedWhileAVolumeIsUp) {
   Program busy;
   busy.context.root = host.files.root();

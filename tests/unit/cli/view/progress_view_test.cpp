@@ -54,6 +54,24 @@ TEST(ProgressView, AReasonIsCutShortRatherThanLeftOut) {
   EXPECT_LT(display_width(trim(program.errors())), 60U);
 }
 
+TEST(ProgressView, ALogGetsALineThatStaysTheSameOnlyEveryFiveMinutes) {
+  Program program;
+  Progress progress;
+  progress.dataset = "imagenet";
+  progress.phase = "stalled";
+  progress.reason = "volume vast is waiting";
+  ProgressView view(program.context.err, program.context.terminal, program.context.timer);
+  for (int seconds = 0; seconds < 600; seconds += 5) {
+    view.update(progress);
+    program.timer.sleep(Duration(5000));
+  }
+  EXPECT_EQ(program.errors(),
+            "imagenet: stalled: volume vast is waiting\nimagenet: stalled: volume vast is waiting\n");
+  progress.reason = "volume vast is connecting";
+  view.update(progress);
+  EXPECT_THAT(program.errors(), EndsWith("imagenet: stalled: volume vast is connecting\n"));
+}
+
 TEST(ProgressView, TheReasonForAWaitIsShown) {
   Program program;
   program.context.terminal = {true, true, 120, false};

@@ -44,6 +44,13 @@ TEST_F(ByTime, AFullTimeIsRfc3339) {
   EXPECT_EQ(by("2026-11-25T18:00:00-05:30"), "2026-11-25T23:30:00Z");
 }
 
+TEST_F(ByTime, ATimeThatIsOverOrTooFarAheadIsRefused) {
+  for (const char* text : {"2026-11-25T12:00:00Z", "2020-01-01T00:00:00Z", "2026-11-25T12:30:00+01:00", "0s"})
+    EXPECT_NE(by(text).find("' is over - for example: 18:00, 2h"), std::string::npos) << by(text);
+  for (const char* text : {"4000d", "9999999999d", "2126-11-25T12:00:00Z"})
+    EXPECT_NE(by(text).find("' is too far ahead"), std::string::npos) << by(text);
+}
+
 TEST_F(ByTime, AnInvalidTimeIsRefusedWithExamples) {
   for (const char* text :
        {"", "soon", "25:00", "18:60", "18:00:00", "2026-11-25", "2026-11-25T18:00:00", "+01:00"})

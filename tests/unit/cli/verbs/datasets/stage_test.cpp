@@ -138,6 +138,14 @@ TEST_F(Stage, AnInvalidLeaseTimeIsAUsageError) {
       << "an empty variable of a script";
 }
 
+TEST_F(Stage, ALeaseHasToLastForSomeTimeAndHasToEnd) {
+  EXPECT_EQ(program.run({"stage", "imagenet", "--lease", "10000d"}), 2);
+  EXPECT_NE(program.errors().find("--lease: '10000d' is more than ten years"), std::string::npos)
+      << program.errors();
+  EXPECT_EQ(program.run({"stage", "imagenet", "--lease", "0s"}), 2);
+  EXPECT_TRUE(program.client.sent.empty());
+}
+
 TEST_F(Stage, DetachedPrintsTheJobAndReturns) {
   EXPECT_EQ(program.run({"stage", "imagenet", "--detach"}), 0);
   EXPECT_EQ(program.output(), "7\n");
