@@ -126,7 +126,8 @@ class FakeHost {
   Result<ChildOutput> answer(const std::vector<std::string>& argv) {
     if (!has_tools) return fail(Errc::NotFound, "running " + argv[0] + ": No such file or directory");
     if (argv[0] == "ping") return ping(argv);
-    if (argv[0] == "apt-cache") return ChildOutput{apt_policy.empty() ? 1 : 0, apt_policy, ""};
+    if (argv[0] == "env" && argv[1] == "LC_ALL=C" && argv[2] == "apt-cache")
+      return ChildOutput{apt_policy.empty() ? 1 : 0, apt_policy, ""};
     if (argv[0] == "systemctl") return ChildOutput{tlshd_runs ? 0 : 3, "", ""};
     if (argv[0] == "ethtool") return ChildOutput{ethtool.empty() ? 1 : 0, ethtool, ""};
     if (argv[2] == "address") return ChildOutput{0, "[" + addresses + "]", ""};
