@@ -77,7 +77,7 @@ class FakeHost {
               return negotiated_packet;
             },
             [this]() -> Result<json::object> {
-              if (status.empty()) return fail(Errc::Unavailable, "the daemon does not run");
+              if (status.empty()) return fail(daemon_error, "no answer within 10 s");
               return parse_json_object(status);
             }};
   }
@@ -95,11 +95,12 @@ class FakeHost {
   std::string ethtool;                           // its output for each card; empty: it has none
   std::string apt_policy;                        // what apt knows of libnvme; empty: there is no apt
   std::vector<nvmetcp::Registrant> registrants;  // of every namespace; no value: no reservations
-  std::string status;                            // from the daemon; empty: it is not running
+  std::string status = "{}";                     // from the daemon; empty: it does not answer
   std::string data_comes_in = "fast0";           // the card with increasing counters; empty: none
   bool reads_hang = false;
-  std::vector<std::string> reads;  // devices
-  Bytes free = 78'700'000'000;     // on the cache's drive, of 1 TB
+  Errc daemon_error = Errc::TimedOut;  // without a status
+  std::vector<std::string> reads;      // devices
+  Bytes free = 78'700'000'000;         // on the cache's drive, of 1 TB
 
  private:
   // The drive that holds this computer's temporary files may be full.

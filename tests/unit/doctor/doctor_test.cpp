@@ -39,11 +39,6 @@ TEST_F(Doctor, WithoutAConfigurationSaysHowToMakeOne) {
   expect("config", {"no configuration", "spark-stage import"});
 }
 
-TEST_F(Doctor, ReportsAStoppedDaemon) {
-  fake.files.write("proc/net/unix", "Num RefCount Protocol Flags Type St Inode Path");
-  expect("daemon", {"does not run", "systemctl enable --now spark-staged"});
-}
-
 TEST_F(Doctor, ReportsAKernelWithoutTheDriver) {
   fake.files.remove("sys/module/nvme_tcp");
   fake.files.write("lib/modules/6.17.0-1014-nvidia/modules.dep", "");
