@@ -143,6 +143,11 @@ class Scripts(unittest.TestCase):
         self.assertIn("configured and enabled, and not running: 'sudo systemctl start spark-staged'", said)
         self.assertEqual(self.run_script("postinst", "configure 0.1", f"{stopped}; rm /etc/spark-stage/spark-stage.yaml"), "debhelper\n")
 
+    def test_an_upgrade_says_that_the_daemon_did_not_come_back(self):
+        fails = ("printf '#!/bin/sh\n[ \"$2\" = is-active ] || exit 0; [ ! -e /run/asked ] || exit 3; touch /run/asked\n' >/run/systemctl;"
+                 "chmod +x /run/systemctl; PATH=/run:$PATH; rm /etc/spark-stage/spark-stage.yaml")
+        self.assertIn("debhelper\nspark-stage: spark-staged ran before, and does not run now", self.run_script("postinst", "configure 0.1", fails))
+
     def test_the_kubernetes_driver_is_stopped_before_its_program_goes(self):
         said = self.run_script("spark-stage-csi.prerm", "remove")
         self.assertEqual(said, "debhelper\ndeb-systemd-invoke stop spark-stage-csi.service\n")
