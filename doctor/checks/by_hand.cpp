@@ -72,6 +72,12 @@ bool delays_no_boot(const host::FstabLine& line) {
          mounts::has_option(line.options, "x-systemd.automount");
 }
 
+// Only a person mounts it.
+bool is_on_request(const host::FstabLine& line) {
+  return mounts::has_option(line.options, "noauto") &&
+         !mounts::has_option(line.options, "x-systemd.automount");
+}
+
 std::vector<std::string> faults_anywhere(const host::FstabLine& line) {
   std::vector<std::string> faults;
   if (host::is_kernel_name(line.source)) {
@@ -132,6 +138,7 @@ void check_line(const Setup& setup, const host::FstabLine& line, Report& report)
   const std::string what = "line " + std::to_string(line.number) + " of /etc/fstab (" +
                            printable(line.source) + " on " + printable(line.mount) + ")";
   if (const config::Volume* volume = volume_at(setup.host.settings(), line.mount)) {
+    if (is_on_request(line)) return;  // `import` lets such a line stay
     report.wrong(
         "fstab", what + " mounts the device of volume " + printable(volume->name),
         "the first of the two decides which file system is mounted there, and how",
