@@ -121,6 +121,13 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   return 0;
 }
 
+// A job could write to a copy that the daemon goes on serving, and the readers of live views would lose them.
+spark::Result<> check_not_running(const std::filesystem::path& socket, const std::string& effect) {
+  if (!spark::api::Server::is_answered(socket)) return {};
+  return spark::fail(spark::Errc::Refused, "spark-staged is running, and " + effect,
+                     "`sudo systemctl stop spark-staged` first");
+}
+
 // Makes the copies deletable by their owner once no daemon serves them: those of every cache that is mounted
 // now, wherever the configuration says that it is. Live views have ended with their daemon.
 int make_copies_writable() {
@@ -140,9 +147,9 @@ int make_copies_writable() {
 
 int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   if (at_shutdown && !spark::is_machine_stopping()) return 0;
-  if (!at_shutdown && spark::api::Server::is_answered(options.socket)) {
-    return complain({spark::Errc::Refused, "spark-staged is running, and would bring the volumes up again",
-                     "`sudo systemctl stop spark-staged` first"});
+  if (!at_shutdown) {
+    if (auto stopped = check_not_running(options.socket, "would bring the volumes up again"); !stopped)
+      return complain(stopped.error());
   }
   spark::log::start();
   // A reload may have refused the file, or it was damaged since; connected volumes must be released
@@ -235,7 +242,11 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // help, version
     return complain({spark::Errc::Invalid, error.what(), "see `spark-staged --help`"});
   }
-  if (only_copies) return make_copies_writable();
+  if (only_copies) {
+    if (auto stopped = check_not_running(options.socket, "serves these copies"); !stopped)
+      return complain(stopped.error());
+    return make_copies_writable();
+  }
   if (release->parsed()) return run_release(options, at_shutdown);
   if (worker->parsed()) return spark::workers::worker_main(verb);
   how.is_simulated = !simulation.empty();

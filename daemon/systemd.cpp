@@ -45,8 +45,15 @@ bool send_to_journal(const std::vector<std::string>& lines) {
 }
 
 bool is_machine_stopping() {
-  const auto asked = run_child({"systemctl", "is-system-running"}, std::chrono::seconds(5));
-  return asked && asked->out.starts_with("stopping");
+  // It may be slow while it stops everything. Without an answer the volumes would stay, and a dead target
+  // would hold up the shutdown.
+  constexpr int kAttempts = 3;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const auto asked = run_child({"systemctl", "is-system-running"}, std::chrono::seconds(5));
+    const bool has_answered = asked && !asked->out.empty() && !asked->out.starts_with("unknown");
+    if (has_answered) return asked->out.starts_with("stopping");
+  }
+  return false;
 }
 
 std::optional<std::chrono::microseconds> watchdog_interval() {

@@ -94,7 +94,7 @@ jobs=${1:-$(nproc)}
 # shellcheck disable=SC2046  # several words
 [ $# -gt 0 ] || set -- $(buildable)
 out=build/release-$version
-rm -rf "$out" "$out.new"
+rm -rf "$out.new"  # an earlier one stays until this one is complete
 mkdir -p "$out.new"
 for system in "$@"; do
   build "$system" "$jobs"
@@ -104,5 +104,6 @@ done
 check_checkout "$version"  # a build may not change the checkout
 { echo "# spark-stage $version"; notes_of "$version"; } >"$out.new/NOTES.md"
 (cd "$out.new" && sha256sum -- * >../SHA256SUMS.new && mv ../SHA256SUMS.new SHA256SUMS && sha256sum --quiet --check SHA256SUMS)
+rm -rf "$out"
 mv "$out.new" "$out"
 echo "release: $version for $* is in $out; tag it with: git tag v$version"

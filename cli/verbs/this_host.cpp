@@ -2,6 +2,8 @@
 
 #include <sys/timex.h>
 
+#include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/file.hpp"
@@ -61,23 +63,20 @@ Bytes upload_limit(const config::FleetSettings& settings, const doctor::Host& ho
 }  // namespace
 
 doctor::Host this_host(const Context& context) {
-  return {context.root,
-          config::load(context.config_file),
-          context.run_tool,
+  return {context.root, config::load(context.config_file), context.run_tool,
           [](const std::function<Result<json::object>()>& work) { return call_bounded(kOneLook, work); },
-          context.socket,
-          kernel_release(),
-          context.is_root,
-          clock_is_synchronised(),
-          nvmetcp::check_libnvme_version(),
-          std::max(1U, std::thread::hardware_concurrency()),
-          read_beginning,
+          context.socket, kernel_release(), context.is_root, clock_is_synchronised(),
+          nvmetcp::check_libnvme_version(), std::max(1U, std::thread::hardware_concurrency()), read_beginning,
           read_reservation,
           [](const nvmetcp::Portal& numeric, const std::string& interface) {
             return nvmetcp::negotiated_packet(numeric, interface, kOneLook);
           },
-          [&context] {
-            return call(*context.client, {"GET", "/v1/status", {}});
+          // Several checks ask: of a daemon that hangs, one waits.
+          [&context, failed = std::make_shared<std::optional<Error>>()]() -> Result<json::object> {
+            if (*failed) return fail(**failed);
+            auto status = call(*context.client, {"GET", "/v1/status", {}});
+            if (!status) *failed = status.error();
+            return status;
           }};
 }
 

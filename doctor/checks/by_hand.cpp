@@ -17,6 +17,16 @@ struct Setup {
   const host::Imported imported = host::import_configuration(host.root, survey, WallTime{});
 };
 
+// A path in a command that is to be copied: who labels a disk names the folder that a desktop mounts it on.
+std::string as_word(const std::string& path) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%,=";
+  if (path.find_first_not_of(kPlain) == std::string::npos) return path;
+  std::string word = "'";
+  for (const char c : printable(path)) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 using IsItem = std::function<bool(const host::Item&)>;
 
 // Not a command for this thing alone: its volume is mounted, and its unit has to give way in the same move.
@@ -62,6 +72,12 @@ bool delays_no_boot(const host::FstabLine& line) {
          mounts::has_option(line.options, "x-systemd.automount");
 }
 
+// Only a person mounts it.
+bool is_on_request(const host::FstabLine& line) {
+  return mounts::has_option(line.options, "noauto") &&
+         !mounts::has_option(line.options, "x-systemd.automount");
+}
+
 std::vector<std::string> faults_anywhere(const host::FstabLine& line) {
   std::vector<std::string> faults;
   if (host::is_kernel_name(line.source)) {
@@ -102,6 +118,9 @@ void check_nfs_line(const Setup& setup, const std::string& what, const host::Fst
                     Report& report) {
   const auto missing = missing_for_nfs(line);
   if (missing.empty()) return;
+  const std::string options = join(missing, ",");
+  const std::string edit = line.options.empty() ? "s/^(\\s*\\S+\\s+\\S+\\s+\\S+).*/\\1 " + options
+                                                : "s/^(\\s*\\S+\\s+\\S+\\s+\\S+\\s+\\S+)/\\1," + options;
   std::vector<std::string> why;
   for (const std::string& option : missing) {
     why.push_back(
@@ -111,8 +130,7 @@ void check_nfs_line(const Setup& setup, const std::string& what, const host::Fst
               "the network is there");
   }
   report.note("fstab", what + " has no " + join(missing, " and no "), join(why, "; "),
-              move_in(setup, of_line(line)) + "; or: sudo sed -Ei '" + std::to_string(line.number) +
-                  "s/^(\\S+\\s+\\S+\\s+\\S+\\s+\\S+)/\\1," + join(missing, ",") +
+              move_in(setup, of_line(line)) + "; or: sudo sed -Ei '" + std::to_string(line.number) + edit +
                   "/' /etc/fstab && sudo systemctl daemon-reload");
 }
 
@@ -120,6 +138,7 @@ void check_line(const Setup& setup, const host::FstabLine& line, Report& report)
   const std::string what = "line " + std::to_string(line.number) + " of /etc/fstab (" +
                            printable(line.source) + " on " + printable(line.mount) + ")";
   if (const config::Volume* volume = volume_at(setup.host.settings(), line.mount)) {
+    if (is_on_request(line)) return;  // `import` lets such a line stay
     report.wrong(
         "fstab", what + " mounts the device of volume " + printable(volume->name),
         "the first of the two decides which file system is mounted there, and how",
@@ -201,7 +220,7 @@ void check_mounts(const Setup& setup, Report& report) {
     if (by_desktop) {
       report.wrong("mount", where + " by the desktop",
                    "the desktop mounts it without checking whether another host has it open",
-                   "sudo umount " + printable(mount.target.native()) +
+                   "sudo umount " + as_word(mount.target.native()) +
                        "; echo 'SUBSYSTEM==\"block\", ATTRS{transport}==\"tcp\", ENV{UDISKS_IGNORE}=\"1\"' | "
                        "sudo tee /etc/udev/rules.d/90-spark-stage.rules");
     } else if (!mounts::is_read_only(mount)) {

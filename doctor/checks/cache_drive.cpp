@@ -21,10 +21,9 @@ namespace {
 constexpr char kCacheArea[] = "cache";
 constexpr unsigned kWornOut = 90;  // per cent
 
-// The cache's folder, or the nearest one above it that is there.
-std::filesystem::path existing_folder(const Host& host) {
+// The folder, or the nearest one above it that is there. May block, as all that looks at the drive.
+std::filesystem::path existing_folder(std::filesystem::path folder) {
   std::error_code ignored;
-  std::filesystem::path folder = host.root / host.settings().cache.path.relative_path().native();
   while (folder.has_relative_path() && !std::filesystem::exists(folder, ignored))
     folder = folder.parent_path();
   return folder;
@@ -44,7 +43,8 @@ bool is_open_to_others(const std::filesystem::path& folder) {
   return ::lstat(folder.c_str(), &info) == 0 && (info.st_mode & 077) != 0;
 }
 
-Result<json::object> look_at(const std::filesystem::path& folder, const SystemRoot& root) {
+Result<json::object> look_at(const std::filesystem::path& cache, const SystemRoot& root) {
+  const std::filesystem::path folder = existing_folder(cache);
   struct statvfs room {};
   if (::statvfs(folder.c_str(), &room) != 0)
     return fail_errno(errno, "asking for the room in " + folder.native());
@@ -137,7 +137,7 @@ void check_problem(const Host& host, Report& report) {
 void check_cache_drive(const Host& host, Report& report) {
   const std::size_t before = report.findings.size();
   check_problem(host, report);
-  const std::filesystem::path folder = existing_folder(host);
+  const std::filesystem::path folder = host.root / host.settings().cache.path.relative_path().native();
   const auto seen = host.bounded([&] { return look_at(folder, host.root); });
   if (!seen) {
     report.wrong(kCacheArea, printable(folder.native()) + " can't be looked at: " + seen.error().what,

@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "doctor/checks/host.hpp"
+#include "nvmetcp/resolve.hpp"
 #include "nvmetcp/sysfs/sysfs.hpp"
 #include "nvmetcp/sysfs/timers.hpp"
 #include "nvmetcp/validate.hpp"
@@ -15,12 +16,23 @@ constexpr char kConnectionArea[] = "connection";
 constexpr long kManyQueues = 16, kUsualQueues = 8;  // for I/O
 constexpr long kLongKeepAlive = 30;                 // seconds; the kernel's own is 5
 
+bool has_address(const config::Config& config, const config::Volume& volume, const std::string& address) {
+  const auto target = config.targets.find(volume.nvme->target);
+  return target != config.targets.end() &&
+         std::ranges::any_of(target->second.portals, [&](const nvmetcp::Portal& portal) {
+           return nvmetcp::same_address(portal.address, address);
+         });
+}
+
+// Two targets may offer one name. A target that is named by its host name is asked for no address here.
 const config::Volume* volume_of(const config::Config& config, const nvmetcp::Controller& controller) {
-  const auto at =
-      std::find_if(config.volumes.begin(), config.volumes.end(), [&](const config::Volume& volume) {
-        return volume.nvme && volume.nvme->subsystem == controller.subsystem;
-      });
-  return at == config.volumes.end() ? nullptr : &*at;
+  const config::Volume* by_name = nullptr;
+  for (const config::Volume& volume : config.volumes) {
+    if (!volume.nvme || volume.nvme->subsystem != controller.subsystem) continue;
+    if (has_address(config, volume, controller.portal.address)) return &volume;
+    if (by_name == nullptr) by_name = &volume;
+  }
+  return by_name;
 }
 
 void check_state(const nvmetcp::Controller& controller, const std::string& who, Report& report) {

@@ -78,7 +78,8 @@ std::optional<std::pair<int, int>> minor_version(std::string_view version) {
 // An upgrade of the distribution brings another libnvme, which the package's dependency excludes: apt then
 // removes the package. Debian 13 and Ubuntu 24.04 call it libnvme1t64: an upgrade may change the name too.
 void check_next_libnvme(const Host& host, Report& report) {
-  const auto answer = host.run_tool({"apt-cache", "policy", "libnvme1", "libnvme1t64"});
+  // apt translates its words.
+  const auto answer = host.run_tool({"env", "LC_ALL=C", "apt-cache", "policy", "libnvme1", "libnvme1t64"});
   if (!answer || answer->exit_status != 0) return;
   std::optional<std::pair<int, int>> installed, next;
   for (const std::string& line : split(answer->out, '\n')) {

@@ -85,10 +85,11 @@ void check_stas(const Host& host, Report& report) {
 void check_multipathd(const Host& host, Report& report) {
   const auto native = read_line_file(host.root / "sys/module/nvme_core/parameters/multipath");
   if (!runs(host, "multipathd.service") || !native || *native != "N") return;
-  report.wrong(kManagersArea, "multipathd runs, and the kernel's own NVMe multipath is off",
-               "it may claim a volume's device, which can't be mounted then",
-               "printf 'blacklist {\\n  devnode \"^nvme\"\\n}\\n' | sudo tee "
-               "/etc/multipath/conf.d/spark-stage.conf && sudo systemctl restart multipathd");
+  report.wrong(
+      kManagersArea, "multipathd runs, and the kernel's own NVMe multipath is off",
+      "it may claim a volume's device, which can't be mounted then",
+      "sudo mkdir -p /etc/multipath/conf.d && printf 'blacklist {\\n  devnode \"^nvme\"\\n}\\n' | sudo tee "
+      "/etc/multipath/conf.d/spark-stage.conf && sudo systemctl restart multipathd");
 }
 
 }  // namespace

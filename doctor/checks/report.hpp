@@ -28,7 +28,7 @@ struct NetworkWay {
   std::string speed;               // "200 Gb/s"
   unsigned megabits = 0;           // 0: the card does not tell
   unsigned mtu = 0;                // the card's
-  unsigned packet = 0;             // the largest that came back, in bytes; 0: the target does not answer ping
+  unsigned packet = 0;     // the largest that came back, in bytes; 0: the target does not answer large pings
   std::string carried_by;  // the card that received the data read from the target; empty: none was read
 };
 

@@ -15,6 +15,32 @@ bool daemon_listens(const Host& host) {
   return false;
 }
 
+bool needs_daemon(const config::Config& config) {
+  return !config.volumes.empty() || !config.datasets.empty() || !config.outputs.empty() ||
+         !config.fleet.listen.empty();
+}
+
+// One that listens and does not answer would otherwise pass for one with nothing to report.
+void check_daemon(const Host& host, Report& report) {
+  if (!daemon_listens(host)) {
+    if (!needs_daemon(host.settings())) return;
+    report.wrong("daemon", "spark-staged does not run, nothing listens at " + printable(host.socket),
+                 host.settings().volumes.empty() ? "nothing is staged or sent"
+                                                 : "volumes are neither brought up nor kept up",
+                 "sudo systemctl enable --now spark-staged");
+    return;
+  }
+  const auto status = host.ask_daemon();
+  if (status) return;
+  if (status.error().kind == Errc::Denied) {
+    report.unknown.push_back("what the daemon reports (" + status.error().message() + ")");
+    return;
+  }
+  report.wrong("daemon", "spark-staged runs and does not answer: " + status.error().what,
+               "what it would report is missing here; systemd restarts it if it hangs for 30 s",
+               "journalctl -u spark-staged; then: sudo systemctl restart spark-staged");
+}
+
 }  // namespace
 
 void check_set_up(const Host& host, Report& report) {
@@ -31,10 +57,7 @@ void check_set_up(const Host& host, Report& report) {
                  "the daemon does not start with it", "spark-stage config check");
     return;
   }
-  if (!host.config->volumes.empty() && !daemon_listens(host)) {
-    report.wrong("daemon", "spark-staged does not run, nothing listens at " + printable(host.socket),
-                 "volumes are neither brought up nor kept up", "sudo systemctl enable --now spark-staged");
-  }
+  check_daemon(host, report);
   report.fine_since(before, "configuration and daemon");
 }
 

@@ -7,7 +7,7 @@ namespace spark::doctor {
 
 void check_volumes(const Host& host, Report& report) {
   const auto status = host.ask_daemon();
-  if (!status) return;  // that it does not run was told
+  if (!status) return;  // the check of the daemon has reported that
   const std::size_t before = report.findings.size();
   const auto volumes = objects_in(*status, "volumes");
   for (const json::object& volume : volumes) {

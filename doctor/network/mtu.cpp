@@ -37,9 +37,8 @@ Result<PathSize> probe_path(const Host& host, const std::string& address, const 
   if (!small) return small.take_error();
   size.answers = *small;
   if (!size.answers) return size;
-  size.works = kSmall;
   // The usual sizes below the wanted one: no more are worth the time.
-  const std::set<unsigned, std::greater<>> sizes = {packet, 9000, 4096, 1500, 1400};
+  const std::set<unsigned, std::greater<>> sizes = {packet, 9000, 4096, 1500, 1400, 1280};
   for (const unsigned candidate : sizes) {
     if (candidate > packet) continue;
     if (comes_back(host, address, interface, candidate).value_or(false)) {

@@ -10,7 +10,9 @@ namespace spark::doctor {
 
 struct PathSize {
   bool answers = false;  // to small requests
-  unsigned works = 0;    // the largest size of packet that came back, at most `packet`
+  // The largest size of packet that came back, at most `packet`. 0: none of a usual size; a firewall may drop
+  // large echo requests alone, so that says nothing of data.
+  unsigned works = 0;
 };
 
 // Unavailable: `ping` can't be run here.

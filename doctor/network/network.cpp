@@ -98,6 +98,15 @@ void check_packets(const Host& host, const Destination& to, const std::vector<Ni
     return;
   }
   way.packet = size->works;
+  if (size->works == 0) {
+    report.note(
+        kNetworkArea, printable(to.name) + " answers small echo requests, and no large ones",
+        "a firewall that drops those is no fault; a device that drops all large packets is: a connect "
+        "works, and the first large read hangs",
+        "look for limits of ICMP at the target and on the way; once it is connected, sudo spark-stage "
+        "doctor --network shows whether large reads pass");
+    return;
+  }
   if (size->works < packet && !agreed) {
     report.unknown.push_back("the packet size that TCP uses to " + printable(to.name) + " (" +
                              agreed.error().what + ")");

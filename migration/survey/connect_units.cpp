@@ -120,18 +120,18 @@ bool needs(std::string_view text, const std::string& unit) {
 }
 
 // Units of this host's administrator, with their drop-ins.
-std::vector<std::pair<std::string, std::string>> unit_texts(const SystemRoot& root) {
+std::vector<std::pair<std::string, std::string>> unit_texts(const LocalFiles& files) {
   namespace fs = std::filesystem;
   std::vector<std::pair<std::string, std::string>> texts;
   for (const char* ending : {".service", ".mount", ".automount", ".target", ".timer"}) {
-    for (auto& [file, text] : read_unit_files(root, ending)) texts.emplace_back(file.file, std::move(text));
+    for (auto& [file, text] : read_unit_files(files, ending)) texts.emplace_back(file.file, std::move(text));
   }
-  for (const fs::path& folder : list_folder(root / "etc/systemd/system")) {
+  for (const fs::path& folder : list_folder(files.root() / "etc/systemd/system")) {
     if (folder.extension() != ".d") continue;
     for (const fs::path& entry : list_folder(folder)) {
-      const auto text = read_file(entry, kScriptBytes);
       const std::string name =
           "/etc/systemd/system/" + folder.filename().native() + "/" + entry.filename().native();
+      const auto text = files.read(name, kScriptBytes);
       if (text && name.ends_with(".conf")) texts.emplace_back(name, *text);
     }
   }
@@ -158,10 +158,10 @@ ConnectUnit parse_unit(std::string_view text) {
   return unit;
 }
 
-std::vector<ConnectUnit> read_connect_units(const SystemRoot& root) {
+std::vector<ConnectUnit> read_connect_units(const LocalFiles& files) {
   std::vector<ConnectUnit> units;
-  const auto texts = unit_texts(root);
-  for (const auto& [file, text] : read_unit_files(root, ".service")) {
+  const auto texts = unit_texts(files);
+  for (const auto& [file, text] : read_unit_files(files, ".service")) {
     ConnectUnit unit = parse_unit(text);
     if (unit.connections.empty() && !unit.connects_all) continue;
     unit.name = file.name;
@@ -176,16 +176,16 @@ std::vector<ConnectUnit> read_connect_units(const SystemRoot& root) {
   return units;
 }
 
-std::vector<std::string> unread_scripts(const SystemRoot& root) {
+std::vector<std::string> unread_scripts(const LocalFiles& files) {
   std::vector<std::string> sentences;
   const auto look_into = [&](const std::string& script, const std::string& origin) {
-    const auto text = read_file(root / script.substr(1), kScriptBytes);
+    const auto text = files.read(script, kScriptBytes);
     if (!text || !text->starts_with("#!") || text->find("nvme connect") == std::string::npos) return;
     sentences.push_back(script + origin +
                         ", a script that runs `nvme connect` and maybe mounts: take out of it what the "
                         "configuration replaces");
   };
-  for (const auto& [file, text] : read_unit_files(root, ".service")) {
+  for (const auto& [file, text] : read_unit_files(files, ".service")) {
     for (const auto& [key, value] : unit_settings(text)) {
       if (!is_start(key)) continue;
       for (const std::string& word : command_words(value)) {

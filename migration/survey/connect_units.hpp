@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "migration/survey/connect_command.hpp"
+#include "migration/survey/local_files.hpp"
 
 namespace spark::host {
 
@@ -30,9 +31,9 @@ struct ConnectUnit {
 ConnectUnit parse_unit(std::string_view text);
 
 // Those below /etc/systemd/system and /usr/local/lib/systemd/system; the distribution's own are left out.
-std::vector<ConnectUnit> read_connect_units(const SystemRoot& root);
+std::vector<ConnectUnit> read_connect_units(const LocalFiles& files);
 
 // A sentence for each script of a unit, or rc.local, that connects. Scripts are not parsed.
-std::vector<std::string> unread_scripts(const SystemRoot& root);
+std::vector<std::string> unread_scripts(const LocalFiles& files);
 
 }  // namespace spark::host

@@ -13,10 +13,10 @@ FstabLine parse_mount_unit(std::string_view text) {
   return line;
 }
 
-std::vector<MountUnit> read_mount_units(const SystemRoot& root) {
+std::vector<MountUnit> read_mount_units(const LocalFiles& files) {
   std::vector<MountUnit> units;
-  const auto automounts = read_unit_files(root, ".automount");
-  for (auto& [unit, text] : read_unit_files(root, ".mount")) {
+  const auto automounts = read_unit_files(files, ".automount");
+  for (auto& [unit, text] : read_unit_files(files, ".mount")) {
     FstabLine line = parse_mount_unit(text);
     if (line.mount.empty() || line.source.empty()) continue;
     const std::string name = unit.name.substr(0, unit.name.rfind('.')) + ".automount";

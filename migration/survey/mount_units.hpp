@@ -20,6 +20,6 @@ struct MountUnit {
 // What one unit's text mounts; without a mount point: it is none of that kind.
 FstabLine parse_mount_unit(std::string_view text);
 
-std::vector<MountUnit> read_mount_units(const SystemRoot& root);
+std::vector<MountUnit> read_mount_units(const LocalFiles& files);
 
 }  // namespace spark::host

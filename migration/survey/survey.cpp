@@ -72,8 +72,11 @@ void name_unread_formats(const SystemRoot& root, Survey& survey) {
 Survey survey(const SystemRoot& root) {
   Survey survey;
   survey.fstab = parse_fstab(text_of(root, "etc/fstab", survey));
-  survey.mount_units = read_mount_units(root);
-  survey.units = read_connect_units(root);
+  survey.devices = list_fabric_devices(root);
+  survey.mounts = mounts::read_mount_table(root).value_or(std::vector<mounts::Mount>());
+  const LocalFiles files(root, survey.mounts, survey.devices);
+  survey.mount_units = read_mount_units(files);
+  survey.units = read_connect_units(files);
   survey.discovery_conf = parse_discovery_conf(text_of(root, "etc/nvme/discovery.conf", survey));
   const std::string json = text_of(root, "etc/nvme/config.json", survey);
   if (!json.empty()) {
@@ -85,11 +88,9 @@ Survey survey(const SystemRoot& root) {
     }
   }
   name_unread_formats(root, survey);
-  for (std::string& sentence : unread_scripts(root)) survey.unread.push_back(std::move(sentence));
+  for (std::string& sentence : unread_scripts(files)) survey.unread.push_back(std::move(sentence));
   survey.host_nqn = trim(text_of(root, "etc/nvme/hostnqn", survey));
   survey.host_id = trim(text_of(root, "etc/nvme/hostid", survey));
-  survey.devices = list_fabric_devices(root);
-  survey.mounts = mounts::read_mount_table(root).value_or(std::vector<mounts::Mount>());
   survey.uses = uses_now(root, survey.mounts);
   for (FstabLine& line : survey.fstab) line.mount = real_mount_point(root, survey.mounts, line.mount);
   for (MountUnit& unit : survey.mount_units)

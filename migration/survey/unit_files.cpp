@@ -61,9 +61,10 @@ std::vector<std::string> links_to(const SystemRoot& root, const std::vector<std:
 
 }  // namespace
 
-std::vector<std::pair<UnitFile, std::string>> read_unit_files(const SystemRoot& root,
+std::vector<std::pair<UnitFile, std::string>> read_unit_files(const LocalFiles& files,
                                                               std::string_view ending) {
   std::vector<std::pair<UnitFile, std::string>> units;
+  const SystemRoot& root = files.root();
   const auto folders = wanting_folders(root);
   for (const char* folder : {"etc/systemd/system", "usr/local/lib/systemd/system"}) {
     std::size_t seen = 0;
@@ -73,7 +74,7 @@ std::vector<std::pair<UnitFile, std::string>> read_unit_files(const SystemRoot& 
       std::error_code ignored;
       const bool is_link = fs::is_symlink(entry, ignored);
       if (is_link && is_alias(entry)) continue;
-      auto text = read_file(entry, kUnitBytes);
+      auto text = files.read("/" + std::string(folder) + "/" + name, kUnitBytes);
       if (!text) continue;
       units.push_back({{name, "/" + std::string(folder) + "/" + name, is_link, links_to(root, folders, name)},
                        std::move(*text)});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "migration/survey/local_files.hpp"
 
 namespace spark::host {
 
@@ -18,8 +19,9 @@ struct UnitFile {
 };
 
 // With each one's text. Those below /etc/systemd/system and /usr/local/lib/systemd/system whose name ends so;
-// without the distribution's own, and without other names of a unit in the same folder.
-std::vector<std::pair<UnitFile, std::string>> read_unit_files(const SystemRoot& root,
+// without the distribution's own, other names of a unit in the same folder, and links to what LocalFiles does
+// not read.
+std::vector<std::pair<UnitFile, std::string>> read_unit_files(const LocalFiles& files,
                                                               std::string_view ending);
 
 // "ExecStart" and its value for each setting, sections left out; lines that end in a backslash are one.

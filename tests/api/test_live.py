@@ -236,6 +236,13 @@ def test_a_release_removes_the_mount_of_a_daemon_that_has_ended(daemon, shards):
         daemon.start()
 
 
+def test_a_release_of_the_copies_is_refused_while_their_daemon_runs(daemon):
+    """A job could write to the copy that it is served."""
+    done = subprocess.run(["unshare", "--mount", PROGRAM, "--socket", daemon.socket, "release", "--copies"], capture_output=True, text=True,
+                          timeout=PATIENCE_S, check=False)
+    assert done.returncode == 7 and "spark-staged is running" in done.stderr, done
+
+
 def test_a_cache_that_cannot_be_opened_ends_the_readers_of_the_former(daemon, shards, managed):
     with Holder() as pid:
         path = Path(begin(daemon, pid, max_rate=MIB)["path"])

@@ -100,6 +100,25 @@ class Scripts(unittest.TestCase):
         self.assertIn("/var/lib/spark-stage was removed", said)
         self.assertEqual(said.splitlines()[-1], "debhelper")
 
+    def test_a_purge_of_data_sees_a_mount_behind_a_link_above_the_state_folder(self):
+        """`rm --one-file-system` goes into a bind mount of a folder of the same file system."""
+        behind = ("umount /var/lib/spark-stage; mount -t tmpfs none /run; mkdir -p /run/lib/spark-stage/cache /run/photos; echo mine >/run/photos/1;"
+                  "mkdir /run/tmp; mount --bind /var/tmp /run/tmp; mount -t tmpfs none /var; ln -s /run/tmp /run/lib /var")
+        said = self.run_script("postrm", "purge", f"{behind}; mount --bind /run/photos /run/lib/spark-stage/cache", "cat /run/photos/1", SPARK_STAGE_PURGE="data")
+        self.assertIn("/run/lib/spark-stage/cache is mounted there", said)
+        self.assertEqual(said.splitlines()[-1], "mine")
+        said = self.run_script("postrm", "purge", behind, "ls /run/lib", SPARK_STAGE_PURGE="data")
+        self.assertIn("/var/lib/spark-stage was removed", said)
+        self.assertEqual(said.splitlines()[-1], "debhelper")
+
+    UNSENT = "mkdir /var/lib/spark-stage/stage-outs; touch /var/lib/spark-stage/stage-outs/a1.json"
+
+    def test_a_removal_names_stage_outs_that_have_not_ended(self):
+        self.assertIn("1 stage-outs have not ended", self.run_script("prerm", "remove", self.UNSENT))
+        self.assertNotIn("stage-outs", self.run_script("prerm", "remove"))
+        data = f"umount /var/lib/spark-stage; mount -t tmpfs none /var/lib; mkdir /var/lib/spark-stage; {self.UNSENT}"
+        self.assertIn("1 stage-outs had not ended, and are forgotten", self.run_script("postrm", "purge", data, SPARK_STAGE_PURGE="data"))
+
     def test_a_purge_keeps_everything_while_the_daemon_of_make_install_is_there(self):
         said = self.run_script("postrm", "purge", MAKE_INSTALL + "mkdir /var/lib/spark-stage/mount-points; ln -s /nowhere /var/lib/spark-stage/mount-points/a",
                                "find /etc/spark-stage /var/lib/spark-stage ! -type d | sort", SPARK_STAGE_PURGE="data")
@@ -124,9 +143,20 @@ class Scripts(unittest.TestCase):
         self.assertIn("configured and enabled, and not running: 'sudo systemctl start spark-staged'", said)
         self.assertEqual(self.run_script("postinst", "configure 0.1", f"{stopped}; rm /etc/spark-stage/spark-stage.yaml"), "debhelper\n")
 
+    def test_an_upgrade_says_that_the_daemon_did_not_come_back(self):
+        fails = ("printf '#!/bin/sh\n[ \"$2\" = is-active ] || exit 0; [ ! -e /run/asked ] || exit 3; touch /run/asked\n' >/run/systemctl;"
+                 "chmod +x /run/systemctl; PATH=/run:$PATH; rm /etc/spark-stage/spark-stage.yaml")
+        self.assertIn("debhelper\nspark-stage: spark-staged ran before, and does not run now", self.run_script("postinst", "configure 0.1", fails))
+
     def test_the_kubernetes_driver_is_stopped_before_its_program_goes(self):
         said = self.run_script("spark-stage-csi.prerm", "remove")
         self.assertEqual(said, "debhelper\ndeb-systemd-invoke stop spark-stage-csi.service\n")
+
+    def test_a_removal_of_the_kubernetes_driver_names_the_volumes_of_pods(self):
+        note = "d=/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi; mount -t tmpfs none /var/lib; mkdir -p $d/a $d/b; echo '{{\"driverName\":\"{}\"}}' >$d/a/vol_data.json"
+        said = self.run_script("spark-stage-csi.prerm", "remove", note.format("stage.spark-stage.io"))
+        self.assertIn("pods have 1 of its volumes: kubelet can't end these pods", said)
+        self.assertNotIn("pods", self.run_script("spark-stage-csi.prerm", "remove", note.format("other.example.org")))
 
     REQUIRED = "echo 'required spank_spark_stage.so' >"
 
@@ -134,14 +164,29 @@ class Scripts(unittest.TestCase):
         for line in ("{0}/etc/slurm/plugstack.conf",
                      "mkdir /etc/slurm/plugstack.conf.d; {0}/etc/slurm/plugstack.conf.d/10-site.conf",
                      "{0}/run/shared; ln -s /run/shared /etc/slurm/plugstack.conf",
-                     "{0}/run/shared; echo ' plugstackconfig = /run/shared # ours' >/etc/slurm/slurm.conf"):
+                     "{0}/run/shared; echo ' plugstackconfig = /run/shared # ours' >/etc/slurm/slurm.conf",
+                     "{0}/run/shared; echo 'PlugStackConfig=\"/run/shared\"' >/etc/slurm/slurm.conf",
+                     "{0}/run/shared.conf; echo 'include /run/*.conf' >/etc/slurm/plugstack.conf",
+                     "{0}/run/shared; echo Include /run/common >/etc/slurm/slurm.conf; printf 'PlugStackConfig=/run/shared\\ninclude /run/common\\n' >/run/common",
+                     "mkdir -p /run/slurm/conf; {0}/run/slurm/conf/plugstack.conf"):
             said = self.run_script("spark-stage-slurm.prerm", "remove", line.format(self.REQUIRED), rc=1)
             self.assertIn("not removed", said)
             self.assertIn(":1:required spank_spark_stage.so", said)
             self.assertNotIn("debhelper", said)
 
+    def test_slurms_plugin_stays_while_it_is_not_known_whether_a_line_requires_it(self):
+        """A search that fails or does not end finds nothing, too."""
+        for broken in ("grep", "find"):
+            program = f"printf '#!/bin/sh\nexit 124\n' >/run/{broken}; chmod +x /run/{broken}; PATH=/run:$PATH; echo a >/etc/slurm/slurm.conf"
+            if broken == "find":
+                program = program.replace("exit 124", "echo find: /etc/slurm: Input/output error >&2")
+            said = self.run_script("spark-stage-slurm.prerm", "remove", program, rc=1)
+            self.assertIn("could not be searched", said)
+            self.assertIn("sudo SPARK_STAGE_REMOVE=unchecked apt remove spark-stage-slurm", said)
+            self.assertEqual(self.run_script("spark-stage-slurm.prerm", "remove", program, SPARK_STAGE_REMOVE="unchecked"), "debhelper\n")
+
     def test_slurms_plugin_goes_where_no_line_requires_it(self):
-        for line in (":", "umount /etc/slurm", "echo PlugStackConfig=/run/missing >/etc/slurm/slurm.conf", "ln -s . /etc/slurm/loop",
+        for line in (":", "umount /etc/slurm", "echo PlugStackConfig=/run/missing >/etc/slurm/slurm.conf", "ln -s . /etc/slurm/loop", "ln -s /nowhere /etc/slurm/plugstack.conf",
                      "echo '#required spank_spark_stage.so' >/etc/slurm/plugstack.conf",
                      "echo 'required other.so # spank_spark_stage.so' >/etc/slurm/plugstack.conf",
                      "cp {0}/configs/slurm/spark-stage.conf /etc/slurm/plugstack.conf"):

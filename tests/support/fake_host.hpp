@@ -77,7 +77,7 @@ class FakeHost {
               return negotiated_packet;
             },
             [this]() -> Result<json::object> {
-              if (status.empty()) return fail(Errc::Unavailable, "the daemon does not run");
+              if (status.empty()) return fail(daemon_error, "no answer within 10 s");
               return parse_json_object(status);
             }};
   }
@@ -95,11 +95,12 @@ class FakeHost {
   std::string ethtool;                           // its output for each card; empty: it has none
   std::string apt_policy;                        // what apt knows of libnvme; empty: there is no apt
   std::vector<nvmetcp::Registrant> registrants;  // of every namespace; no value: no reservations
-  std::string status;                            // from the daemon; empty: it is not running
+  std::string status = "{}";                     // from the daemon; empty: it does not answer
   std::string data_comes_in = "fast0";           // the card with increasing counters; empty: none
   bool reads_hang = false;
-  std::vector<std::string> reads;  // devices
-  Bytes free = 78'700'000'000;     // on the cache's drive, of 1 TB
+  Errc daemon_error = Errc::TimedOut;  // without a status
+  std::vector<std::string> reads;      // devices
+  Bytes free = 78'700'000'000;         // on the cache's drive, of 1 TB
 
  private:
   // The drive that holds this computer's temporary files may be full.
@@ -126,7 +127,8 @@ class FakeHost {
   Result<ChildOutput> answer(const std::vector<std::string>& argv) {
     if (!has_tools) return fail(Errc::NotFound, "running " + argv[0] + ": No such file or directory");
     if (argv[0] == "ping") return ping(argv);
-    if (argv[0] == "apt-cache") return ChildOutput{apt_policy.empty() ? 1 : 0, apt_policy, ""};
+    if (argv[0] == "env" && argv[1] == "LC_ALL=C" && argv[2] == "apt-cache")
+      return ChildOutput{apt_policy.empty() ? 1 : 0, apt_policy, ""};
     if (argv[0] == "systemctl") return ChildOutput{tlshd_runs ? 0 : 3, "", ""};
     if (argv[0] == "ethtool") return ChildOutput{ethtool.empty() ? 1 : 0, ethtool, ""};
     if (argv[2] == "address") return ChildOutput{0, "[" + addresses + "]", ""};

@@ -39,11 +39,6 @@ TEST_F(Doctor, WithoutAConfigurationSaysHowToMakeOne) {
   expect("config", {"no configuration", "spark-stage import"});
 }
 
-TEST_F(Doctor, ReportsAStoppedDaemon) {
-  fake.files.write("proc/net/unix", "Num RefCount Protocol Flags Type St Inode Path");
-  expect("daemon", {"does not run", "systemctl enable --now spark-staged"});
-}
-
 TEST_F(Doctor, ReportsAKernelWithoutTheDriver) {
   fake.files.remove("sys/module/nvme_tcp");
   fake.files.write("lib/modules/6.17.0-1014-nvidia/modules.dep", "");
@@ -131,7 +126,7 @@ TEST_F(Doctor, NamesMissingNetworkMountOptionsButAcceptsReadWrite) {
   expect("fstab", {"has no _netdev |", "before the network"});
   line("defaults");
   expect("fstab",
-         {"has no nofail and no _netdev", R"(sed -Ei '1s/^(\S+\s+\S+\s+\S+\s+\S+)/\1,nofail,_netdev/')"});
+         {"has no nofail and no _netdev", R"(sed -Ei '1s/^(\s*\S+\s+\S+\s+\S+\s+\S+)/\1,nofail,_netdev/')"});
   EXPECT_THAT(found("fstab").front(), ::testing::Not(HasSubstr("read-write")));
 }
 
@@ -151,6 +146,18 @@ TEST_F(Doctor, ReportsAMountMadeByTheDesktop) {
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
   fake.files.write("proc/self/mountinfo", "30 21 259:1 / /media/sem/data rw - ext4 /dev/nvme1n1 rw");
   expect("mount", {"by the desktop", "umount /media/sem/data", "UDISKS_IGNORE"});
+}
+
+TEST_F(Doctor, APathInACommandIsOneWord) {
+  test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
+  fake.files.write("proc/self/mountinfo",
+                   "30 21 259:1 / /media/sem/a\\040b;reboot rw - ext4 /dev/nvme1n1 rw");
+  expect("mount", {"umount '/media/sem/a b;reboot'; echo"});
+}
+
+TEST_F(Doctor, TheEditOfAnNfsLineFitsTheLine) {
+  fake.files.write("etc/fstab", "  nas:/data /mnt/nas nfs");
+  expect("fstab", {R"(sed -Ei '1s/^(\s*\S+\s+\S+\s+\S+).*/\1 nofail,_netdev/')"});
 }
 
 TEST_F(Doctor, NamesOtherManagers) {

@@ -1,9 +1,10 @@
 // Connection settings from nvme-cli's options, units and files
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "migration/survey/connect_units.hpp"
 #include "migration/survey/nvme_cli_files.hpp"
-#include "tests/support/fake_sysfs.hpp"
+#include "tests/support/host_by_hand.hpp"
 
 namespace spark::host {
 namespace {
@@ -59,10 +60,62 @@ TEST(ConnectUnit, OtherUnitsAndFilesAreIgnored) {
   host.write("etc/systemd/system/web.service", "[Service]\nExecStart=/usr/bin/nginx connect\n");
   host.write("etc/systemd/system/all.service", "[Service]\nExecStart=nvme connect-all\n");
   host.write("etc/systemd/system/notes.txt", "ExecStart=nvme connect -n a\n");
-  const auto units = read_connect_units(host.root());
+  const auto units = read_connect_units(LocalFiles(host.root(), {}, {}));
   ASSERT_EQ(units.size(), 1u);
   EXPECT_EQ(units[0].name, "all.service");
   EXPECT_TRUE(units[0].connects_all);
+}
+
+class UnreadScripts : public ::testing::Test {
+ protected:
+  std::vector<std::string> found() {
+    const auto mounts = mounts::read_mount_table(host.root()).value_or(std::vector<mounts::Mount>());
+    return unread_scripts(LocalFiles(host.root(), mounts, list_fabric_devices(host.root())));
+  }
+  void unit(const std::string& command) {
+    host.write("etc/systemd/system/a.service", "[Service]\nExecStart=" + command);
+  }
+  test::FakeSysfs host;
+};
+
+TEST_F(UnreadScripts, AScriptThatConnectsIsNamedAlsoThroughLinks) {
+  host.write("opt/real/up.sh", "#!/bin/sh\nnvme connect -t tcp");
+  std::filesystem::create_symlink("real", host.root() / "opt/current");
+  std::filesystem::create_symlink("/opt/current/../real/up.sh", host.root() / "opt/up");
+  host.write("proc/self/mountinfo",
+             "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n22 21 8:2 / /opt rw - xfs /dev/sda2 rw");
+  for (const char* script : {"/opt/real/up.sh", "/opt/current/up.sh", "/opt/up"}) {
+    unit(std::string("/bin/sh ") + script);
+    ASSERT_EQ(found().size(), 1u) << script;
+    EXPECT_TRUE(found().front().starts_with(std::string(script) + " of a.service"));
+  }
+}
+
+TEST_F(UnreadScripts, NothingIsLookedAtOnAMountThatMayBeDead) {
+  test::connect_by_hand(host, "nvme1", "nvme1n1", "raid5-data", "2f7c");
+  host.write("proc/self/mountinfo",
+             "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n22 21 0:50 / /mnt/nas rw - nfs4 nas:/a rw\n"
+             "23 21 259:1 / /mnt/rosa rw - ext4 /dev/nvme1n1 rw\n24 21 0:51 / /mnt/auto rw - autofs auto rw");
+  for (const char* folder : {"mnt/nas", "mnt/rosa/deep", "mnt/auto/x"}) {
+    host.write(std::string(folder) + "/up.sh", "#!/bin/sh\nnvme connect -t tcp");
+    unit("/" + std::string(folder) + "/up.sh");
+    EXPECT_TRUE(found().empty()) << folder;
+  }
+  std::filesystem::create_symlink("/mnt/nas/up.sh", host.root() / "up");
+  unit("/up");
+  EXPECT_TRUE(found().empty());
+  host.write("mnt/nas/b.service", "[Service]\nExecStart=nvme connect -t tcp -n a -a 10.0.0.5");
+  std::filesystem::create_symlink("/mnt/nas/b.service", host.root() / "etc/systemd/system/b.service");
+  const auto table = mounts::read_mount_table(host.root());
+  EXPECT_TRUE(read_connect_units(LocalFiles(host.root(), *table, {})).empty());
+}
+
+TEST_F(UnreadScripts, APipeOfACommandIsNotOpened) {
+  std::filesystem::create_directories(host.root() / "run");
+  ASSERT_EQ(::mkfifo((host.root() / "run/pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("loop", host.root() / "run/loop");
+  unit("/bin/feeder --out /run/pipe /run/loop /run");
+  EXPECT_TRUE(found().empty());
 }
 
 TEST(NvmeCliFiles, DiscoveryConfHasALineEach) {

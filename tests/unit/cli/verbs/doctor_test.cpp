@@ -62,6 +62,7 @@ class DoctorVerb : public ::testing::Test {
   // The verb asks the real drive for its free space, and the drive of this computer may be nearly full.
   DoctorVerb() {
     program.context.root = fake.files.root();
+    program.client.answer("GET /v1/status", 200, "{}");
     fake.files.write("doctor.yaml", "version: 1\ncache: {keep_free: 1MiB}\n");
   }
   test::FakeHost fake;

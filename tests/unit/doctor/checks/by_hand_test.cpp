@@ -60,6 +60,14 @@ TEST_F(ManualSetup, ALineWithASlashAtTheEndOfItsMountPointIsFound) {
   expect("fstab", {"mounts the device of volume datasets"});
 }
 
+// docs/moving-in.md: of two lines of one mount point, one with noauto may stay.
+TEST_F(ManualSetup, ALineOnRequestAtAVolumesMountPointMayStay) {
+  fake.files.write("etc/fstab", "UUID=1 /mnt/datasets ext4 ro,noauto 0 0");
+  EXPECT_THAT(found("fstab"), IsEmpty());
+  fake.files.write("etc/fstab", "UUID=1 /mnt/datasets ext4 ro,noauto,x-systemd.automount 0 0");
+  expect("fstab", {"mounts the device of volume datasets"});
+}
+
 TEST_F(ManualSetup, AMountUnitAtAVolumesMountPointIsFound) {
   fake.files.write("etc/systemd/system/mnt-datasets.mount",
                    "[Mount]\nWhat=/dev/disk/by-uuid/1\nWhere=/mnt/datasets\nType=ext4");

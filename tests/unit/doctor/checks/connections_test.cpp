@@ -43,6 +43,25 @@ TEST_F(Connections, AcceptsUsualSettingsOfAForeignConnection) {
   EXPECT_THAT(found("connection"), IsEmpty());
 }
 
+// MikroTik's slot names are the same on each.
+TEST_F(Connections, OfTwoTargetsWithOneNameEachHasItsOwnOptions) {
+  config::Target other = fake.config.targets["rose"];
+  other.name = "iris";
+  other.portals = {{"10.0.0.5", 4420}};
+  other.options.controller_loss = std::chrono::seconds(600);
+  fake.config.targets["iris"] = other;
+  config::Volume volume = fake.config.volumes.front();
+  volume.name = "second";
+  volume.nvme->target = "iris";
+  volume.mount = "/mnt/second";
+  fake.config.volumes.push_back(volume);
+  connect("raid5-data", "5", "9");
+  fake.files.write("sys/class/nvme/nvme4/ctrl_loss_tmo", "600");
+  EXPECT_THAT(found("connection"), IsEmpty());
+  fake.files.write("sys/class/nvme/nvme4/ctrl_loss_tmo", "60");
+  expect("connection", {"controller_loss is 60, not 600"});
+}
+
 TEST_F(Connections, ReportsAForeignConnectionWithoutKeepAlive) {
   connect("foreign", "0", "9");
   expect("connection", {"nvme4 (foreign) has no keep-alive", "only by a read", "--keep-alive-tmo=5"});

@@ -103,6 +103,18 @@ TEST_F(Network, ReportsLostLargePacketsOfAManualSetup) {
   expect(Level::Wrong, {"packets of 9000 bytes do not reach 192.168.0.100 (nvme1), 1500 do"});
 }
 
+TEST_F(Network, DoesNotAdviseTheSizeOfASmallEchoRequest) {
+  fake.largest_packet = 1000;
+  expect(Level::Note, {"target rose answers small echo requests, and no large ones", "a firewall"});
+  EXPECT_EQ(look().network.front().packet, 0u);
+  EXPECT_THAT(pretty(to_json(look())), ::testing::Not(HasSubstr("ip link set")));
+}
+
+TEST_F(Network, FindsTheSizeOfAPathThroughATunnel) {
+  fake.largest_packet = 1300;
+  expect(Level::Wrong, {"packets of 9000 bytes do not reach target rose, 1280 do", "mtu 1280"});
+}
+
 TEST_F(Network, ExplainsHowToUseTheFasterCardOfAManualSetup) {
   fake.has_config = false;
   test::connect_by_hand(fake.files, "nvme1", "nvme1n1", "raid5-data", "2f7c");
