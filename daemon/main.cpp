@@ -18,6 +18,7 @@
 #include "daemon/mounts/served_copies.hpp"
 #include "daemon/service/release.hpp"
 #include "daemon/service/service.hpp"
+#include "daemon/service/state_lock.hpp"
 #include "daemon/sim/confinement.hpp"
 #include "daemon/sim/simulation.hpp"
 #include "daemon/workers/verbs/protocol.hpp"
@@ -27,6 +28,9 @@
 #include "staging/view/fuse/fuse_session.hpp"
 
 namespace {
+
+// How long a daemon that was told to stop may still have its state folder.
+constexpr std::chrono::seconds kEndOfEarlier{5};
 
 int complain(const spark::Error& error) {
   std::fprintf(stderr, "spark-staged: %s\n", error.message().c_str());
@@ -112,6 +116,8 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   const auto make_host = host_of(options, *config, is_simulated);
   if (!make_host) return complain(make_host.error());
   if (!is_simulated) close_state(options.state_dir);
+  const auto alone = spark::lock_state(options.state_dir, kEndOfEarlier);
+  if (!alone) return complain(alone.error());
   boost::asio::io_context context(1);
   const spark::SystemClock clock;
   spark::SystemdNotifier notifier;
@@ -138,11 +144,19 @@ int make_copies_writable() {
   return status;
 }
 
+// Refused while a daemon runs; none can start as long as the result exists.
+spark::Result<spark::UniqueFd> no_daemon(const spark::ServiceOptions& options, const std::string& why_not) {
+  auto alone = spark::lock_state(options.state_dir, {});
+  if (alone && !spark::api::Server::is_answered(options.socket)) return alone;
+  return spark::fail(spark::Errc::Refused, why_not, "`sudo systemctl stop spark-staged` first");
+}
+
 int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   if (at_shutdown && !spark::is_machine_stopping()) return 0;
-  if (!at_shutdown && spark::api::Server::is_answered(options.socket)) {
-    return complain({spark::Errc::Refused, "spark-staged is running, and would bring the volumes up again",
-                     "`sudo systemctl stop spark-staged` first"});
+  spark::Result<spark::UniqueFd> alone;
+  if (!at_shutdown) {
+    alone = no_daemon(options, "spark-staged is running, and would bring the volumes up again");
+    if (!alone) return complain(alone.error());
   }
   spark::log::start();
   // A reload may have refused the file, or it was damaged since; connected volumes must be released
@@ -224,7 +238,7 @@ int run(int argc, char** argv) {
   worker->add_option("verb", verb)->required();
   bool at_shutdown = false;
   auto* release = app.add_subcommand("release", "unmount and disconnect all volumes of a stopped daemon");
-  release->group("Verbs")->excludes(app.get_option("--sim"));
+  release->group("Verbs")->excludes(app.get_option("--sim"))->fallthrough();
   release->add_flag("--at-shutdown", at_shutdown, "do nothing unless the machine is going down");
   bool only_copies = false;
   release->add_flag("--copies", only_copies, "only end the mounts of staged copies and of live views");
@@ -235,7 +249,10 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // help, version
     return complain({spark::Errc::Invalid, error.what(), "see `spark-staged --help`"});
   }
-  if (only_copies) return make_copies_writable();
+  if (only_copies) {
+    const auto alone = no_daemon(options, "spark-staged is running, and serves the copies");
+    return alone ? make_copies_writable() : complain(alone.error());
+  }
   if (release->parsed()) return run_release(options, at_shutdown);
   if (worker->parsed()) return spark::workers::worker_main(verb);
   how.is_simulated = !simulation.empty();
