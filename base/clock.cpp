@@ -52,10 +52,15 @@ std::optional<WallTime> parse_rfc3339(const std::string& text) {
   }
   parts.tm_year -= 1900;
   parts.tm_mon -= 1;
-  const std::size_t point = text.find('.');
-  const auto fraction = point == std::string::npos ? std::chrono::nanoseconds(0)
-                                                   : fraction_of(std::string_view(text).substr(point + 1));
-  return std::chrono::system_clock::from_time_t(::timegm(&parts)) + fraction;
+  const WallTime time = std::chrono::system_clock::from_time_t(::timegm(&parts));
+  constexpr std::size_t kWhole = 19;  // up to the seconds
+  // The 31st of a shorter month would be a day of the next.
+  if (rfc3339(time) != text.substr(0, kWhole) + "Z") return std::nullopt;
+  const std::string_view rest = std::string_view(text).substr(kWhole);
+  if (rest == "Z") return time;
+  const bool is_fraction =
+      rest.starts_with('.') && rest.find_first_not_of("0123456789", 1) == rest.size() - 1;
+  return is_fraction ? std::optional(time + fraction_of(rest.substr(1))) : std::nullopt;
 }
 
 }  // namespace spark

@@ -18,6 +18,7 @@
 #include "daemon/mounts/served_copies.hpp"
 #include "daemon/service/release.hpp"
 #include "daemon/service/service.hpp"
+#include "daemon/service/state_lock.hpp"
 #include "daemon/sim/confinement.hpp"
 #include "daemon/sim/simulation.hpp"
 #include "daemon/workers/verbs/protocol.hpp"
@@ -27,6 +28,9 @@
 #include "staging/view/fuse/fuse_session.hpp"
 
 namespace {
+
+// How long a daemon that was told to stop may still have its state folder.
+constexpr std::chrono::seconds kEndOfEarlier{5};
 
 int complain(const spark::Error& error) {
   std::fprintf(stderr, "spark-staged: %s\n", error.message().c_str());
@@ -112,6 +116,8 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   const auto make_host = host_of(options, *config, is_simulated);
   if (!make_host) return complain(make_host.error());
   if (!is_simulated) close_state(options.state_dir);
+  const auto alone = spark::lock_state(options.state_dir, kEndOfEarlier);
+  if (!alone) return complain(alone.error());
   boost::asio::io_context context(1);
   const spark::SystemClock clock;
   spark::SystemdNotifier notifier;
@@ -119,13 +125,6 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   if (auto started = service.start(); !started) return complain(started.error());
   context.run();
   return 0;
-}
-
-// A job could write to a copy that the daemon goes on serving, and the readers of live views would lose them.
-spark::Result<> check_not_running(const std::filesystem::path& socket, const std::string& effect) {
-  if (!spark::api::Server::is_answered(socket)) return {};
-  return spark::fail(spark::Errc::Refused, "spark-staged is running, and " + effect,
-                     "`sudo systemctl stop spark-staged` first");
 }
 
 // Makes the copies deletable by their owner once no daemon serves them: those of every cache that is mounted
@@ -145,11 +144,20 @@ int make_copies_writable() {
   return status;
 }
 
+// Refused while a daemon runs, which would bring volumes up again, and go on serving copies that a job could
+// then write to; none can start as long as the result exists.
+spark::Result<spark::UniqueFd> no_daemon(const spark::ServiceOptions& options, const std::string& why_not) {
+  auto alone = spark::lock_state(options.state_dir, {});
+  if (alone && !spark::api::Server::is_answered(options.socket)) return alone;
+  return spark::fail(spark::Errc::Refused, why_not, "`sudo systemctl stop spark-staged` first");
+}
+
 int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   if (at_shutdown && !spark::is_machine_stopping()) return 0;
+  spark::Result<spark::UniqueFd> alone;
   if (!at_shutdown) {
-    if (auto stopped = check_not_running(options.socket, "would bring the volumes up again"); !stopped)
-      return complain(stopped.error());
+    alone = no_daemon(options, "spark-staged is running, and would bring the volumes up again");
+    if (!alone) return complain(alone.error());
   }
   spark::log::start();
   // A reload may have refused the file, or it was damaged since; connected volumes must be released
@@ -231,7 +239,7 @@ int run(int argc, char** argv) {
   worker->add_option("verb", verb)->required();
   bool at_shutdown = false;
   auto* release = app.add_subcommand("release", "unmount and disconnect all volumes of a stopped daemon");
-  release->group("Verbs")->excludes(app.get_option("--sim"));
+  release->group("Verbs")->excludes(app.get_option("--sim"))->fallthrough();
   release->add_flag("--at-shutdown", at_shutdown, "do nothing unless the machine is going down");
   bool only_copies = false;
   release->add_flag("--copies", only_copies, "only end the mounts of staged copies and of live views");
@@ -243,9 +251,8 @@ int run(int argc, char** argv) {
     return complain({spark::Errc::Invalid, error.what(), "see `spark-staged --help`"});
   }
   if (only_copies) {
-    if (auto stopped = check_not_running(options.socket, "serves these copies"); !stopped)
-      return complain(stopped.error());
-    return make_copies_writable();
+    const auto alone = no_daemon(options, "spark-staged is running, and serves the copies");
+    return alone ? make_copies_writable() : complain(alone.error());
   }
   if (release->parsed()) return run_release(options, at_shutdown);
   if (worker->parsed()) return spark::workers::worker_main(verb);

@@ -198,6 +198,10 @@ std::string volume_in_words(const json::object& volume) {
 void print_status(std::ostream& out, const Terminal& terminal, const json::object& status, WallTime now) {
   if (get_bool(status, "simulated").value_or(false))
     out << coloured("SIMULATED HOST", Colour::Yellow, terminal.colour) << "\n\n";
+  if (const auto problem = get_string(status, "config_problem")) {
+    const std::string told = "an older configuration is in force: " + printable(*problem);
+    out << sentence(told, terminal.columns, terminal.out) << "\n";
+  }
   const json::array* volumes = get_array(status, "volumes");
   if (volumes != nullptr && volumes->empty()) {
     out << "No volumes are configured - `spark-stage discover ADDRESS --yaml` prints a\n"

@@ -150,6 +150,12 @@ class HttpServer : public Server, public std::enable_shared_from_this<HttpServer
       if (is_large) has_turn = co_await wait_for_turn(stream, caller);
       if (is_large && !has_turn) co_return;
       if (is_large) room.emplace(*this, caller);
+      if (!read_error && parser.get()[http::field::expect] == "100-continue") {
+        http::response<http::empty_body> go_on(http::status::continue_, 11);
+        stream.expires_after(limits_.slowest);
+        const auto [error, written] = co_await http::async_write(stream, go_on, kToken);
+        read_error = error;
+      }
       if (!read_error) {
         stream.expires_after(limits_.slowest);
         const auto [body_error, body] = co_await http::async_read(stream, buffer, parser, kToken);

@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <cerrno>
 
+#include "base/file_system.hpp"
+#include "base/text.hpp"
 #include "daemon/api/http_server.hpp"
 
 namespace spark::api {
@@ -74,26 +77,47 @@ class LocalServer final : public HttpServer<Local> {
       return fail_errno(errno, "giving " + path_.native() + " to the group spark-stage");
     }
     ::chmod(path_.c_str(), 0660);
+    if (::lstat(path_.c_str(), &made_) != 0) return fail_errno(errno, "looking at " + path_.native());
     return listen(path_.native());
   }
 
   void stop() override {
     HttpServer<Local>::stop();
-    ::unlink(path_.c_str());
+    struct stat now {};  // perhaps a later daemon's socket
+    if (::lstat(path_.c_str(), &now) == 0 && is_same_file(now, made_)) ::unlink(path_.c_str());
   }
 
  private:
   std::filesystem::path path_;
+  struct stat made_ {};
   std::optional<gid_t> users_;
 };
 
+constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
+
+// Linux gives a socket without a path a name that every user may connect to.
+bool can_be_socket(const std::filesystem::path& path) {
+  return !path.empty() && path.native().size() <= kLongestPath;
+}
+
 // A socket file without a listener is left over from a killed daemon.
 Result<> clear_leftover(const std::filesystem::path& socket) {
+  const std::string hint = "give another path: --socket PATH";
+  if (!can_be_socket(socket))
+    return fail(Errc::Invalid,
+                "the socket's path " + (socket.empty() ? "is empty"
+                                                       : printable(socket.native()) + " is longer than " +
+                                                             std::to_string(kLongestPath) + " bytes"),
+                hint);
   std::error_code ignored;
   std::filesystem::create_directories(socket.parent_path(), ignored);
+  struct stat info {};
+  if (::lstat(socket.c_str(), &info) != 0) return {};
+  if (!S_ISSOCK(info.st_mode))
+    return fail(Errc::Invalid, printable(socket.native()) + " is there already, and is no socket", hint);
   if (Server::is_answered(socket)) {
     return fail(Errc::Unavailable, "another spark-staged answers on " + socket.native(),
-                "stop it first (`systemctl stop spark-staged`), or use --socket");
+                "stop it first (`systemctl stop spark-staged`)");
   }
   ::unlink(socket.c_str());
   return {};
@@ -114,6 +138,7 @@ Result<Caller> anybody(Tcp::socket& from) {
 }  // namespace
 
 bool Server::is_answered(const std::filesystem::path& socket) {
+  if (!can_be_socket(socket)) return false;
   asio::io_context context(1);
   Local::socket probe(context);
   boost::system::error_code error;

@@ -6,8 +6,8 @@
 namespace spark::metrics {
 namespace {
 
-constexpr std::array kDatasetStates = {"absent",   "queued", "copying", "stalled",
-                                       "flushing", "ready",  "failed",  "evicting"};
+constexpr std::array kDatasetStates = {"absent", "queued", "copying", "stalled", "flushing",
+                                       "live",   "ready",  "failed",  "evicting"};
 
 void add_dataset_states(Page& page, const std::optional<json::object>& list) {
   Family& family =

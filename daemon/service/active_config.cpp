@@ -68,8 +68,9 @@ asio::awaitable<Result<json::object>> ActiveConfig::reload() {
       wanted = same.take_error();
   }
   if (auto fits = wanted ? check_(*wanted) : Result<>(); !fits) wanted = fits.take_error();
-  last_reload_worked_ = wanted.has_value();
+  problem_ = wanted ? "" : wanted.error().message();
   if (!wanted) {
+    notifier_.status("the configuration file can't be used, and an older one is in force");
     log::error("the configuration in force stays: " + wanted.error().message());
     co_return fail_with(wanted.error(), "the configuration in force stays");
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <string>
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
@@ -34,7 +35,8 @@ class ActiveConfig {
 
   const config::Config& current() const { return config_; }
   WallTime loaded_at() const { return loaded_at_; }
-  bool last_reload_worked() const { return last_reload_worked_; }
+  // Why the file could not be used when it was read last; empty: it could.
+  const std::string& problem() const { return problem_; }
 
   // Returns the changes. A file with errors changes nothing.
   boost::asio::awaitable<Result<json::object>> reload();
@@ -50,7 +52,7 @@ class ActiveConfig {
   std::filesystem::path file_;
   config::Config config_;
   WallTime loaded_at_;
-  bool last_reload_worked_ = true;
+  std::string problem_;
   bool is_reloading_ = false;
   bool reload_again_ = false;                           // SIGHUP came during a reload
   std::map<uid_t, workers::ConcurrencyLimiter> plans_;  // of each user one at a time: it may keep a CPU busy

@@ -56,6 +56,7 @@ Answer get_status(const DaemonParts& daemon, const Request& /*request*/) {
       std::chrono::duration_cast<std::chrono::seconds>(daemon.clock.steady() - daemon.started);
   json::object status{{"version", kVersion},
                       {"uptime_s", uptime.count()},
+                      {"config_problem", or_null(daemon.config.problem())},
                       {"volumes", std::move(volumes)},
                       {"targets", daemon.watches.to_json(daemon.config.current())},
                       {"stages", daemon.datasets.stages()},

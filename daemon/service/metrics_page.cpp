@@ -17,7 +17,7 @@ std::string metrics_text(const DaemonParts& daemon) {
   metrics::DaemonFacts facts;
   facts.workers = daemon.runner.counts();
   facts.abandoned_now = daemon.runner.abandoned().size();
-  facts.last_reload_worked = daemon.config.last_reload_worked();
+  facts.last_reload_worked = daemon.config.problem().empty();
   facts.config_loaded = daemon.config.loaded_at();
 
   metrics::Page page;

@@ -225,7 +225,7 @@ void Service::report_status() {
   }
   const auto stuck = runner_.abandoned().size();
   notifier_.status(std::to_string(ready) + " of " + std::to_string(volumes_.all().size()) + " volumes ready" +
-                   not_ready +
+                   not_ready + (config_.problem().empty() ? "" : "; an older configuration is in force") +
                    (stuck == 0 ? "" : "; " + std::to_string(stuck) + " workers stuck in the kernel"));
 }
 

@@ -1,5 +1,6 @@
 // Requests to one volume. Each may take long, so each is a job.
 #include <functional>
+#include <set>
 
 #include "base/text.hpp"
 #include "daemon/launch.hpp"
@@ -94,7 +95,9 @@ Answer ask_volume(const DaemonParts& daemon, const Request& request, const Volum
 
 Answer get_volumes(const DaemonParts& daemon, const Request& request) {
   json::array volumes;
+  std::set<std::string> seen;
   for (const std::string& name : split(request.path[2], ',')) {
+    if (!seen.insert(name).second) continue;  // a header has room for thousands
     const auto volume = daemon.volumes.find(name);
     if (!volume) return no_volume(daemon, name);
     volumes.push_back(volumes::to_json(volume->settings(), volume->status()));

@@ -6,6 +6,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
+#include <cstring>
 
 #include "base/child.hpp"
 #include "base/text.hpp"
@@ -114,6 +115,19 @@ void arm_deadline(const std::shared_ptr<Running>& running) {
     running->timed_out = true;
     kill_and_expect_the_end(running);
   });
+}
+
+// SIGBUS: of a mapped file that the drive can't read, or has no space for.
+tl::unexpected<Error> no_answer(const std::string& what, int signal) {
+  const char* name = signal == 0 ? nullptr : ::sigabbrev_np(signal);
+  const std::string hint =
+      signal == SIGBUS ? "a drive of the cache or of the state folder may be full (`df`) or failing (`dmesg`)"
+      : signal == SIGKILL ? "the host's memory may have run out: `journalctl -k -g 'out of memory'`"
+                          : "its last words may be in `journalctl -u spark-staged`";
+  return fail(Errc::Failed,
+              "the worker for " + what + " ended without an answer" +
+                  (name == nullptr ? "" : std::string(", by the signal SIG") + name),
+              hint);
 }
 
 bool has_ended(pid_t worker) {
@@ -232,11 +246,7 @@ asio::awaitable<Result<json::object>> ProcessRunner::run_in_worker(Call call, Ca
     co_return again;
   }
   if (answer) co_return std::move(*answer);
-  // SIGBUS: of a mapped file that the drive can't read, or has no space for.
-  co_return fail(Errc::Failed, "the worker for " + what + " ended without an answer",
-                 running->ended_by == SIGBUS
-                     ? "a drive of the cache or of the state folder may be full (`df`) or failing (`dmesg`)"
-                     : "its last words may be in `journalctl -u spark-staged`");
+  co_return no_answer(what, running->ended_by);
 }
 
 asio::awaitable<ProcessRunner::Answer> ProcessRunner::converse(std::shared_ptr<Running> running) {
@@ -255,6 +265,11 @@ asio::awaitable<ProcessRunner::Answer> ProcessRunner::converse(std::shared_ptr<R
   while (!answer || !call.is_short()) {
     auto sink = asio::dynamic_buffer(worker.buffered, kLongestLine);
     const auto [error, length] = co_await asio::async_read_until(worker.out, sink, '\n', kToken);
+    if (error == asio::error::not_found) {  // it would wait for a reader of the rest
+      answer = fail(Errc::Failed, "the worker for " + call.verb + " sent a line that is too long");
+      running->was_asked = true;
+      running->kill();
+    }
     if (error) break;
     auto line = parse_json_object(std::string_view(worker.buffered).substr(0, length));
     worker.buffered.erase(0, length);

@@ -28,6 +28,13 @@ TEST(Clock, ATimeIsReadWithAndWithoutFractionsOfASecond) {
   EXPECT_EQ(parse_rfc3339("2026-11-21T16:21:26"), std::nullopt);
 }
 
+TEST(Clock, ATimeThatDoesNotExistIsRejected) {
+  for (const char* text : {"2026-02-31T12:00:00Z", "2026-11-21T24:30:00Z", "2026-11-21T16:21:26+02:00Z",
+                           "2026-11-21T16:21:26 Z", "2026-11-21T16:21:26.5 Z", "2026-13-01T00:00:00Z"})
+    EXPECT_EQ(parse_rfc3339(text), std::nullopt) << text;
+  EXPECT_TRUE(parse_rfc3339("2028-02-29T12:00:00Z"));
+}
+
 TEST(Clock, ATimeOutsideTheClocksRangeIsRejected) {
   EXPECT_EQ(parse_rfc3339("2426-11-21T16:21:26Z"), std::nullopt);
   EXPECT_EQ(parse_rfc3339("1604-11-21T16:21:26Z"), std::nullopt);

@@ -98,6 +98,15 @@ TEST_F(Status, SaysWhyTheCacheCannotBeUsed) {
       << program.output();
 }
 
+TEST_F(Status, SaysThatTheConfigurationFileCannotBeUsed) {
+  program.client.answer("GET /v1/status", 200,
+                        R"({"volumes": [], "config_problem": "spark-stage.yaml:3:1: unknown key 'volume'"})");
+  EXPECT_EQ(program.run({"status"}), 0);
+  EXPECT_TRUE(
+      program.output().starts_with("an older configuration is in force: spark-stage.yaml:3:1: unknown key"))
+      << program.output();
+}
+
 TEST_F(Status, ASimulatedHostIsNamedFirst) {
   program.client.answer("GET /v1/status", 200,
                         R"({"simulated": true, "volumes": [{"name": "datasets", "state": "ready"}]})");

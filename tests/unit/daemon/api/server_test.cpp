@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include "tests/support/run_on.hpp"
@@ -135,6 +136,14 @@ TEST_F(ServerTest, ABodyOverTheLimitIsRefused) {
               HasSubstr("413"));
 }
 
+TEST_F(ServerTest, AClientThatAsksBeforeItsBodyIsToldToSendIt) {
+  listen();
+  const std::string answer = exchange(
+      "POST /x HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}");
+  EXPECT_THAT(answer, testing::StartsWith("HTTP/1.1 100 Continue\r\n\r\n"));
+  EXPECT_THAT(answer, HasSubstr("200 OK"));
+}
+
 TEST_F(ServerTest, GarbageIsCutOffAndTheNextClientIsServed) {
   listen();
   exchange(std::string(40'000, 'x') + "\r\n\r\n");
@@ -159,6 +168,34 @@ TEST_F(ServerTest, AStaleSocketOfAKilledDaemonIsReplaced) {
   ::close(fd);
   ASSERT_TRUE(std::filesystem::exists(socket));
   listen();
+  EXPECT_THAT(get("/fine"), HasSubstr("200 OK"));
+}
+
+TEST_F(ServerTest, AFileInThePlaceOfTheSocketIsKept) {
+  const std::filesystem::path file = folder / "spark-stage.yaml";
+  std::ofstream(file) << "version: 1\n";
+  const auto made = Server::listen(context.get_executor(), file, "no-such-group", {});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, Errc::Invalid);
+  EXPECT_THAT(made.error().message(), HasSubstr("no socket - give another path: --socket PATH"));
+  EXPECT_EQ(std::filesystem::file_size(file), 11U);
+}
+
+TEST_F(ServerTest, APathThatNoSocketCanHaveIsRefused) {
+  for (const std::string& path : {std::string(), folder.native() + "/" + std::string(120, 'a')}) {
+    EXPECT_FALSE(Server::is_answered(path));
+    const auto made = Server::listen(context.get_executor(), path, "no-such-group", {});
+    ASSERT_FALSE(made) << path;
+    EXPECT_EQ(made.error().kind, Errc::Invalid);
+  }
+}
+
+TEST_F(ServerTest, TheSocketOfALaterDaemonIsKept) {
+  listen();
+  const auto earlier = server;
+  std::filesystem::remove(socket);
+  listen();
+  earlier->stop();
   EXPECT_THAT(get("/fine"), HasSubstr("200 OK"));
 }
 

@@ -119,14 +119,17 @@ TEST(OutputMetrics, OutputsAreCountedByResultAndTheBacklogIsShown) {
 
 TEST(DatasetMetrics, DatasetsAreCountedByState) {
   DatasetFacts facts;
-  facts.list = json::parse(R"({"datasets": [{"state": "ready"}, {"state": "ready"}, {"state": "failed"}]})")
-                   .as_object();
+  facts.list =
+      json::parse(
+          R"({"datasets": [{"state": "ready"}, {"state": "ready"}, {"state": "failed"}, {"state": "live"}]})")
+          .as_object();
   facts.cache = {
       {"capacity_bytes", 4'000'000'000'000}, {"used_bytes", 1}, {"free_bytes", 2}, {"free_inodes", nullptr}};
   facts.leases = 2;
   const std::string page = text_of(facts);
   EXPECT_THAT(page, HasSubstr("spark_stage_datasets{state=\"ready\"} 2\n"));
   EXPECT_THAT(page, HasSubstr("spark_stage_datasets{state=\"failed\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("spark_stage_datasets{state=\"live\"} 1\n"));
   EXPECT_THAT(page, HasSubstr("spark_stage_datasets{state=\"absent\"} 0\n"));
   EXPECT_THAT(page, HasSubstr("spark_stage_cache_up 1\n"));
   EXPECT_THAT(page, HasSubstr("spark_stage_cache_capacity_bytes 4000000000000\n"));

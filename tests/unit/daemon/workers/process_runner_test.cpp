@@ -168,6 +168,26 @@ TEST_F(RunnerTest, AWorkerThatDiesWithoutAnAnswerIsAnError) {
   EXPECT_THAT(answer.error().what, HasSubstr("ended without an answer"));
 }
 
+TEST_F(RunnerTest, AWorkerThatWasKilledPointsToTheMemory) {
+  worker.on("die", "kill -9 $$");
+  const auto killed = run(call("die"));
+  ASSERT_FALSE(killed);
+  EXPECT_THAT(killed.error().what, HasSubstr("ended without an answer, by the signal SIGKILL"));
+  EXPECT_THAT(killed.error().hint, HasSubstr("memory may have run out"));
+  worker.on("end", "exit 1");
+  const auto ended = run(call("end"));
+  ASSERT_FALSE(ended);
+  EXPECT_THAT(ended.error().what, testing::EndsWith("ended without an answer"));
+}
+
+TEST_F(RunnerTest, AWorkerWithAnAnswerThatIsTooLongIsEnded) {
+  worker.on("tell", "head -c 80000000 /dev/zero | tr '\\0' x");
+  const auto answer = run(call("tell"));
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().what, HasSubstr("too long"));
+  EXPECT_EQ(runner.counts().running, 0u);
+}
+
 TEST_F(RunnerTest, AWorkerThatDiesOfSigbusPointsToItsDrive) {
   worker.on("die", "kill -BUS $$");
   const auto answer = run(call("die"));

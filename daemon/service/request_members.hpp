@@ -1,0 +1,13 @@
+// The members of the objects that requests have as their bodies. A name has one type in all requests.
+#pragma once
+
+#include "base/json.hpp"
+#include "base/result.hpp"
+
+namespace spark {
+
+// Invalid: a member that no request has, or of another type than it has to be. Ignored, a lease would not be
+// held, or a question be an order. null is as good as none.
+Result<> check_members(const json::object& body);
+
+}  // namespace spark
