@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 
 #include "base/access/locks.hpp"
+#include "base/file.hpp"
 #include "base/kernel/mount_table.hpp"
 #include "base/version.hpp"
 #include "daemon/api/server.hpp"
@@ -96,6 +98,19 @@ void close_state(const std::filesystem::path& state) {
   if (!closed) spark::log::survived(closed.error());
 }
 
+// Held as long as this process runs. A second daemon there, on a socket of its own, would drop what the first
+// one has reserved and hold none of its leases. None on a full drive.
+spark::Result<spark::UniqueFd> lock_state(const spark::ServiceOptions& options) {
+  constexpr std::chrono::milliseconds kPatience{5'000};  // with one that is just being stopped
+  if (spark::api::Server::is_answered(options.socket)) return spark::UniqueFd();  // it is told at its start
+  const std::filesystem::path file = options.state_dir / "daemon.lock";
+  static_cast<void>(::mknod(file.c_str(), S_IFREG | 0600, 0));
+  auto locked = spark::lock_private(file, kPatience, "using the state folder");
+  if (locked || locked.error().kind == spark::Errc::Unavailable) return locked;
+  spark::log::survived(locked.error());
+  return spark::UniqueFd();
+}
+
 int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   const bool is_simulated = how.is_simulated;
   spark::log::start(how.log == "json" ? spark::log::Format::Json : spark::log::Format::Text);
@@ -112,6 +127,13 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   const auto make_host = host_of(options, *config, is_simulated);
   if (!make_host) return complain(make_host.error());
   if (!is_simulated) close_state(options.state_dir);
+  auto state = lock_state(options);
+  if (!state) {
+    state.error().hint =
+        "stop that one first (`systemctl stop spark-staged`); a second one needs --state-dir, "
+        "and a cache.path of its own";
+    return complain(state.error());
+  }
   boost::asio::io_context context(1);
   const spark::SystemClock clock;
   spark::SystemdNotifier notifier;

@@ -93,7 +93,8 @@ Result<> clear_leftover(const std::filesystem::path& socket) {
   std::filesystem::create_directories(socket.parent_path(), ignored);
   if (Server::is_answered(socket)) {
     return fail(Errc::Unavailable, "another spark-staged answers on " + socket.native(),
-                "stop it first (`systemctl stop spark-staged`), or use --socket");
+                "stop it first (`systemctl stop spark-staged`), or use --socket "
+                "and --state-dir, with a cache.path of its own");
   }
   ::unlink(socket.c_str());
   return {};

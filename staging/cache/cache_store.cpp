@@ -88,7 +88,8 @@ Result<> CacheStore::recover_in_turn(const std::string& key, Trash trash, bool c
     if (!entered) return entered.take_error();
     if (*entered) continue;
     if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
-    if (auto removed = catalog_->remove(row.dataset, row.generation); !removed) return removed;
+    if (auto removed = catalog_->remove(row.dataset, row.generation, Catalog::Holders::Stay); !removed)
+      return removed;
   }
   return recover_key(key, *area, trash);
 }

@@ -137,7 +137,7 @@ Result<> CacheStore::forget(const GenerationRow& row) {
   remove_name(folder_, row.dataset, row.generation);
   if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
   if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
-  return catalog_->remove(row.dataset, row.generation);
+  return catalog_->remove(row.dataset, row.generation, Catalog::Holders::Stay);
 }
 
 }  // namespace spark::staging
