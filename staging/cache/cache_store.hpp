@@ -90,7 +90,7 @@ class CacheStore {
   Result<bool> enter_unknown(const std::string& key, std::uint64_t generation);
   Result<> forget(const GenerationRow& row);
   Result<> put_aside(const std::vector<GenerationRow>& rows);
-  Result<> put_back(std::vector<GenerationRow> rows);
+  Result<> put_back(std::vector<GenerationRow> rows, Error why);
   Result<> delete_aside(const GenerationRow& row);
 };
 
