@@ -114,6 +114,7 @@ asio::awaitable<void> Datasets::look_at_cache() {
     co_await leases_.write_all();  // while the catalog still has what is in the old folder
     const auto recovered = co_await catalog_.recover();
     if (recovered) co_return;
+    upkeep_.recover_later();
   }
   co_await catalog_.refresh();
 }
