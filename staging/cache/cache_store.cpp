@@ -209,6 +209,16 @@ Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::stri
   return rows;
 }
 
+Result<std::uint64_t> CacheStore::unused_generation(const std::string& dataset) {
+  for (;;) {
+    auto generation = catalog_->next_generation(dataset);
+    if (!generation) return generation;
+    const auto there = folder_.has_generation(folder_name(dataset), *generation);
+    if (!there) return there.take_error();
+    if (!*there) return generation;
+  }
+}
+
 Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,
                            const Origin& origin) {
   GenerationRow row;

@@ -206,13 +206,11 @@ TEST_F(LeasesTest, AReleaseThatCouldNotBeWrittenIsWrittenBeforeAnEviction) {
 // As with a full state folder, while the cache's drive is not mounted: the leases are read again and again.
 TEST_F(LeasesTest, AReleaseThatIsNotWrittenYetHoldsWhenTheLeasesAreReadAgain) {
   const std::string later = std::to_string(in_seconds(clock.wall()) + 1000);
-  worker.on("lease",
-            note_request("calls.log") +
-                R"(case $request in *'"op":"remove"'*) echo '{"error": {"kind": "no_space", "what": "full",
-                          "hint": ""}}';;
-                       *) echo '{"result": {"leases": [{"id": "1f", "dataset": "imagenet", "generation": 1,
-                          "holder": "h", "expires": )" +
-                later + R"(}]}}';; esac)");
+  const std::string full = R"(echo '{"error": {"kind": "no_space", "what": "full", "hint": ""}}')";
+  const std::string lease =
+      R"({"id": "1f", "dataset": "imagenet", "generation": 1, "holder": "h", "expires": )" + later + "}";
+  worker.on("lease", note_request("calls.log") + "case $request in *'\"op\":\"remove\"'*) " + full +
+                         ";; *) echo '{\"result\": {\"leases\": [" + lease + "]}}';; esac");
   worker.on("recover", R"(echo '{"error": {"kind": "unavailable", "what": "not mounted", "hint": ""}}')");
   timings.recover_again = Duration(50);
   begin();
