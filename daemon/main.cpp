@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 
-#include "base/access/locks.hpp"
 #include "base/kernel/mount_table.hpp"
 #include "base/version.hpp"
 #include "daemon/api/server.hpp"

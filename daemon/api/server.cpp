@@ -117,7 +117,8 @@ Result<> clear_leftover(const std::filesystem::path& socket) {
     return fail(Errc::Invalid, printable(socket.native()) + " is there already, and is no socket", hint);
   if (Server::is_answered(socket)) {
     return fail(Errc::Unavailable, "another spark-staged answers on " + socket.native(),
-                "stop it first (`systemctl stop spark-staged`)");
+                "stop it first (`systemctl stop spark-staged`), or use --socket "
+                "and --state-dir, with a cache.path of its own");
   }
   ::unlink(socket.c_str());
   return {};

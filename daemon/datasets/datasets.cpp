@@ -111,8 +111,10 @@ void Datasets::config_changed() {
 asio::awaitable<void> Datasets::look_at_cache() {
   const std::string path = context_.config().cache.path.native();
   if (std::exchange(path_, path) != path) {
+    co_await leases_.write_all();  // while the catalog still has what is in the old folder
     const auto recovered = co_await catalog_.recover();
     if (recovered) co_return;
+    upkeep_.recover_later();
   }
   co_await catalog_.refresh();
 }

@@ -38,6 +38,8 @@ class Upkeep {
   void views_changed();  // a program may have closed the last file of a copy
 
   asio::awaitable<void> keep_scrubbing();  // each copy when it is due
+  // With the next of its looks: the cache could not be compared with its catalog, as its drive was away.
+  void recover_later() { recovered_.reset(); }
 
  private:
   struct Verification {
@@ -70,7 +72,7 @@ class Upkeep {
   const live::Views& views_;
   workers::JobTurns turns_;
   // Unsuccessful stagings after which the cache was recovered. One may fail while it is opened.
-  std::uint64_t recovered_ = 0;
+  std::optional<std::uint64_t> recovered_ = 0;
   bool is_recovering_ = false;
   std::vector<std::shared_ptr<Timer>> closing_;    // of evictions that wait for programs' last files
   std::map<std::string, SteadyTime> scrub_tried_;  // when its last scrub could not be done

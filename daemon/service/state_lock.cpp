@@ -16,7 +16,8 @@ Result<UniqueFd> lock_state(const std::filesystem::path& state_dir, std::chrono:
   if (locked) return locked;
   if (locked.error().kind != Errc::Unavailable) return UniqueFd();
   return fail(Errc::Unavailable, locked.error().what,
-              "stop that daemon first (`sudo systemctl stop spark-staged`)");
+              "stop that daemon first (`sudo systemctl stop spark-staged`); a second one needs --state-dir, "
+              "and a cache.path of its own");
 }
 
 }  // namespace spark

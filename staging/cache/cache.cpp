@@ -108,7 +108,7 @@ class DiskCache final : public Cache {
     for (const auto& [key, what] : *troubles) {
       if (what.empty()) continue;
       DatasetRow& row = rows.emplace_back();
-      row.name = key;
+      row.name = dataset_of_folder(key).value_or(key);  // so that it can be evicted
       row.trouble = what;
     }
     std::ranges::sort(rows, {}, &DatasetRow::name);

@@ -88,7 +88,8 @@ Result<> CacheStore::recover_in_turn(const std::string& key, Trash trash, bool c
     if (!entered) return entered.take_error();
     if (*entered) continue;
     if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
-    if (auto removed = catalog_->remove(row.dataset, row.generation); !removed) return removed;
+    if (auto removed = catalog_->remove(row.dataset, row.generation, Catalog::Holders::Stay); !removed)
+      return removed;
   }
   return recover_key(key, *area, trash);
 }
@@ -206,6 +207,16 @@ Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::stri
   });
   if (auto known = damage_.add_to(*rows); !known) return known.take_error();
   return rows;
+}
+
+Result<std::uint64_t> CacheStore::unused_generation(const std::string& dataset) {
+  for (;;) {
+    auto generation = catalog_->next_generation(dataset);
+    if (!generation) return generation;
+    const auto there = folder_.has_generation(folder_name(dataset), *generation);
+    if (!there) return there.take_error();
+    if (!*there) return generation;
+  }
 }
 
 Result<> CacheStore::enter(const ManifestHeader& header, std::uint64_t generation, const Summary& summary,

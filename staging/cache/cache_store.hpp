@@ -52,6 +52,9 @@ class CacheStore {
   // Newest first. An error if it is not known whether they are damaged.
   Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
 
+  // Of a generation to be made: never a number whose name is taken, for whatever reason.
+  Result<std::uint64_t> unused_generation(const std::string& dataset);
+
   struct Origin {
     double stage_seconds = 0;         // see GenerationRow
     std::optional<BytesFrom> from{};  // the same
@@ -90,7 +93,7 @@ class CacheStore {
   Result<bool> enter_unknown(const std::string& key, std::uint64_t generation);
   Result<> forget(const GenerationRow& row);
   Result<> put_aside(const std::vector<GenerationRow>& rows);
-  Result<> put_back(std::vector<GenerationRow> rows);
+  Result<> put_back(std::vector<GenerationRow> rows, Error why);
   Result<> delete_aside(const GenerationRow& row);
 };
 

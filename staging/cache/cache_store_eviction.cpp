@@ -30,17 +30,22 @@ bool is_whole(const CacheFolder& folder, const GenerationRow& row) {
   return ::access(folder.place(row.dataset, row.generation).manifest().c_str(), F_OK) == 0;
 }
 
-// What can't be read is no obstacle: the caller looked before.
-bool is_any_open(const CacheFolder& folder, const Rows& rows) {
+// What can't be looked at may be open: the caller looked before, or another process, which was interrupted.
+Result<> check_closed(const CacheFolder& folder, const Rows& rows) {
   std::vector<Tree> trees;
   for (const GenerationRow& row : rows) {
     if (!is_whole(folder, row)) continue;
     auto tree = open_tree(folder.place(row.dataset, row.generation).path());
-    if (!tree) tree = open_tree(aside(folder, row));
+    if (!tree && tree.error().kind == Errc::NotFound) tree = open_tree(aside(folder, row));
     if (tree) trees.push_back(std::move(*tree));
+    if (!tree && tree.error().kind != Errc::NotFound) return tree.take_error();
   }
   const auto looked = look_before_deleting(trees, kNeverStopped);
-  return looked && looked->passes;
+  if (!looked) return looked.take_error();
+  if (!looked->passes) return {};
+  return fail(Errc::Refused,
+              "evicting " + printable(rows.front().dataset) + ": a program has just opened a file of it",
+              "wait until that has ended (`fuser -m` or `lsof` name it)");
 }
 
 // Its manifest stays where it is. One that is not in its place may have been hidden before.
@@ -80,10 +85,11 @@ Result<> CacheStore::delete_marked(const Rows& rows) {
 }
 
 // Makes evicted generations of one dataset invisible to jobs, before they are deleted. Refused, and all of
-// them stay as they were, if a program has opened a file of one since the caller looked.
+// them stay as they were, if a program has opened a file of one since the caller looked. So they do after
+// another error of that look.
 Result<> CacheStore::put_aside(const Rows& rows) {
   // Before anything is moved: a program that reads one of them finds each of its files.
-  if (is_any_open(folder_, rows)) return put_back(rows);
+  if (auto closed = check_closed(folder_, rows); !closed) return put_back(rows, std::move(closed.error()));
   for (const GenerationRow& row : rows) {
     remove_name(folder_, row.dataset, row.generation);
     if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
@@ -91,7 +97,7 @@ Result<> CacheStore::put_aside(const Rows& rows) {
     hide(folder_, row);
   }
   // From now on no program can open their files by name.
-  if (is_any_open(folder_, rows)) return put_back(rows);
+  if (auto closed = check_closed(folder_, rows); !closed) return put_back(rows, std::move(closed.error()));
   for (const GenerationRow& row : rows) {
     if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
     if (auto go_on = after(step_, "trashed"); !go_on) return go_on;
@@ -100,7 +106,7 @@ Result<> CacheStore::put_aside(const Rows& rows) {
 }
 
 // The newest first: an older one would be served in its place.
-Result<> CacheStore::put_back(Rows rows) {
+Result<> CacheStore::put_back(Rows rows, Error why) {
   std::ranges::sort(rows, std::ranges::greater{}, &GenerationRow::generation);
   for (const GenerationRow& row : rows) {
     const auto shown = is_whole(folder_, row) ? show_again(folder_, row) : false;
@@ -110,8 +116,7 @@ Result<> CacheStore::put_back(Rows rows) {
   }
   const std::string& dataset = rows.front().dataset;
   if (auto linked = update_link(dataset); !linked) return linked;
-  return fail(Errc::Refused, "evicting " + printable(dataset) + ": a program has just opened a file of it",
-              "wait until that has ended (`fuser -m` or `lsof` name it)");
+  return fail(std::move(why));
 }
 
 // The row stays until everything is deleted: it describes the remaining data and its size.
@@ -137,7 +142,7 @@ Result<> CacheStore::forget(const GenerationRow& row) {
   remove_name(folder_, row.dataset, row.generation);
   if (auto dropped = folder_.drop_link(row.dataset, row.generation); !dropped) return dropped;
   if (auto moved = folder_.move_to_trash(row.dataset, row.generation); !moved) return moved;
-  return catalog_->remove(row.dataset, row.generation);
+  return catalog_->remove(row.dataset, row.generation, Catalog::Holders::Stay);
 }
 
 }  // namespace spark::staging

@@ -48,16 +48,17 @@ void add_copies(CacheStore& store, Inventory& inventory, const std::vector<std::
   for (const std::filesystem::path& partial : partials) {
     const std::string key = partial.filename();
     Share& share = inventory[key];
-    if (share.dataset.empty()) share.dataset = key;
+    if (share.dataset.empty()) share.dataset = dataset_of_folder(key).value_or(key);
     share.partial = counted == Counted::Now && share.in_progress()
                         ? footprint_of_partial(partial)
                         : footprint_of_partial_lately(partial, store.now(), share.in_progress());
   }
 }
 
-bool is_wanted(const Share& share, const std::vector<InUse>& in_use) {
+// By the key: of an abandoned copy alone, the dataset's name is not known.
+bool is_wanted(const std::string& key, const Share& share, const std::vector<InUse>& in_use) {
   return std::ranges::any_of(in_use, [&](const InUse& one) {
-    return one.dataset == share.dataset &&
+    return (one.dataset == share.dataset || folder_name(one.dataset) == key) &&
            (one.generation == 0 ||
             std::ranges::count(share.rows, one.generation, &GenerationRow::generation) > 0);
   });
@@ -127,7 +128,7 @@ Result<Inventory> take_inventory(CacheStore& store, const std::vector<InUse>& in
     if (lease.is_staged() && is_live(lease, store.now())) add_lease(inventory, lease, prefetched);
   }
   for (auto& [key, share] : inventory) {
-    if (share.needed_by.empty() && is_wanted(share, in_use)) share.needed_by = "in use";
+    if (share.needed_by.empty() && is_wanted(key, share, in_use)) share.needed_by = "in use";
     if (share.needed_by.empty() && troubles->contains(key))
       share.needed_by = "in trouble: see `spark-stage ls`";
   }

@@ -54,7 +54,6 @@ class Stager {
   Result<std::optional<Staged>> compare(const Source& source, const Tree& tree, const CopyOptions& options,
                                         const PartialArea& area, const GenerationRow* earlier,
                                         Walked& walked);
-  Result<std::uint64_t> unused_generation(const std::string& dataset);
   Result<> hold(const Source& source, Staged& staged);
   void drop_superseded(Staged& staged, const std::vector<InUse>& in_use);
 };

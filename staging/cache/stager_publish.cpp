@@ -43,7 +43,7 @@ Result<> Stager::check_model_in(const Tree& source, PartialArea& area, const Cop
 Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, Bytes not_copied,
                                       CacheStore::Origin origin) {
   const std::string& dataset = sealed.header.dataset;
-  auto generation = unused_generation(dataset);
+  auto generation = store_.unused_generation(dataset);
   if (!generation) return generation;
   const Destination place = store_.folder().place(dataset, *generation);
   if (::mkdir(place.folder.c_str(), kEntered) != 0 && errno != EEXIST) {
@@ -70,17 +70,6 @@ Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, B
   }
   if (auto sound = store_.damage().check_sound(dataset, *generation); !sound) return sound.take_error();
   return generation;
-}
-
-// Never a name that is already taken, for whatever reason.
-Result<std::uint64_t> Stager::unused_generation(const std::string& dataset) {
-  for (;;) {
-    auto generation = store_.catalog().next_generation(dataset);
-    if (!generation) return generation;
-    const auto there = store_.folder().has_generation(folder_name(dataset), *generation);
-    if (!there) return there.take_error();
-    if (!*there) return generation;
-  }
 }
 
 // Called with the dataset locked, so that it can't be evicted between becoming ready and being leased.

@@ -16,11 +16,11 @@ namespace spark::staging {
 namespace {
 
 // Our own descriptor is closed immediately: a program that opens the file meanwhile waits until then. No
-// value if the drive does not say; errno has the reason.
+// value if the drive or the kernel does not say; errno has the reason.
 std::optional<bool> is_opened(int folder, const std::string& name) {
   const UniqueFd fd(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd && errno != ENOENT && errno != EACCES && errno != EPERM) return std::nullopt;
-  return fd && is_open_elsewhere(fd.get());
+  return fd ? is_open_elsewhere(fd.get()) : std::optional(false);
 }
 
 class Probe {

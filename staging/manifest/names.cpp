@@ -89,6 +89,22 @@ std::string folder_name(std::string_view dataset) {
   return name.substr(0, kLongestFolderName - 34) + "%-" + hash_of(dataset);
 }
 
+std::optional<std::string> dataset_of_folder(std::string_view name) {
+  std::string dataset;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] != '%') {
+      dataset += name[i];
+      continue;
+    }
+    if (i + 2 >= name.size()) return std::nullopt;
+    const std::size_t high = kHexDigits.find(name[i + 1]), low = kHexDigits.find(name[i + 2]);
+    if (high == kHexDigits.npos || low == kHexDigits.npos) return std::nullopt;
+    dataset += static_cast<char>(high << 4 | low);
+    i += 2;
+  }
+  return folder_name(dataset) == name ? std::optional(std::move(dataset)) : std::nullopt;
+}
+
 std::string companion_name(std::string_view name, std::string_view suffix) {
   const std::size_t room = kLongestFileName - 1 - suffix.size();
   std::string stem(name);

@@ -18,6 +18,8 @@ bool is_safe_path(std::string_view path);
 // A dataset's folder and link name: different for different datasets, one path component, at most 200 bytes,
 // never hidden, never one of the cache's own names.
 std::string folder_name(std::string_view dataset);
+// Reverses it; no value for a name that was shortened, or that folder_name() could not have produced.
+std::optional<std::string> dataset_of_folder(std::string_view name);
 
 // "." + name + suffix, for a companion of `name` in the same folder; shortened by a hash to fit 255 bytes.
 std::string companion_name(std::string_view name, std::string_view suffix);

@@ -77,13 +77,19 @@ Leases::Leases(asio::any_io_executor executor, workers::Runner& runner, const Cl
       write_ended_(executor_) {}
 
 asio::awaitable<Result<>> Leases::load() {
+  // The catalog may still have what was released before it could be written there.
+  released_ = unwritten_;
+  released_->insert(being_written_.begin(), being_written_.end());
+  std::erase_if(*released_, [&](const std::string& id) { return leases_.contains(id); });
   auto answer = co_await ask_catalog("list", {});
+  const std::set<std::string> released = *std::exchange(released_, std::nullopt);
   if (!answer) co_return answer.take_error();
   for (const json::object& row : objects_in(*answer, "leases")) {
     if (const auto why = get_string(row, "lost")) log::warning("a lease is lost: " + *why);
     if (row.contains("lost")) continue;
     const Lease lease = staging::lease_from_json(row);
     if (lease.id.starts_with(kHold) && staging::is_live(lease, clock_.wall())) continue;
+    if (released.contains(lease.id)) continue;
     if (!leases_.emplace(lease.id, lease).second) continue;
     look_again(lease.id);  // ends it immediately if its holder no longer exists
   }
@@ -127,6 +133,7 @@ Result<> Leases::release(std::string id) {
     return fail(Errc::NotFound, "no lease " + printable(id), "`spark-stage ls` shows the leases");
   }
   leases_.erase(found);
+  if (released_) released_->insert(id);
   look_again(id);
   recorded(id);
   launch(executor_, "release of lease " + id, write_behind(id));
@@ -205,8 +212,14 @@ asio::awaitable<void> Leases::written() {
   const std::set<std::string> again = unwritten_;
   for (const std::string& id : again) {
     auto written = co_await write(id);
-    if (!written) co_return;  // nor can the others, or it would take long to learn that
+    // Nor can the others, or it would take long to learn that.
+    if (!written && written.error().kind != Errc::NotFound) co_return;
   }
+}
+
+asio::awaitable<void> Leases::write_all() {
+  for (const auto& [id, lease] : leases_) unwritten_.insert(id);
+  co_await written();
 }
 
 // Memory is authoritative while the daemon runs; the next one has only what was written.

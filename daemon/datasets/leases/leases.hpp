@@ -50,6 +50,8 @@ class Leases {
   // Returns when everything granted, held or released before this call is in the catalog, or could not be
   // written there, not even now.
   asio::awaitable<void> written();
+  // Of all of them: those beside the copies are where the cache was before.
+  asio::awaitable<void> write_all();
 
   // Takes a hold on a copy, as workers do, and notes its use. Unavailable: it is not in the cache any more.
   asio::awaitable<Result<>> serve(Lease hold, std::string path);
@@ -80,6 +82,7 @@ class Leases {
   std::map<std::string, TimerPtr> watches_;        // by ID: cancelling one triggers a check of its lease
   std::set<std::string> being_written_;            // IDs
   std::set<std::string> unwritten_;                // IDs: written again later
+  std::optional<std::set<std::string>> released_;  // IDs; set while the catalog's leases are read
   std::map<std::string, std::string> unrecorded_;  // ID → dataset: granted, and not in the catalog yet
   std::vector<CopyHold> kept_holds_;               // end once all leases of their dataset are in the catalog
   Event write_ended_;

@@ -1,6 +1,8 @@
 // The memory that staged copies hold in the page cache: watched in a process that the daemon starts and
 // supervises, and dropped on request.
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -8,6 +10,7 @@
 #include "daemon/workers/verbs/verbs.hpp"
 #include "daemon/workers/wire.hpp"
 #include "staging/cache/catalog/catalog.hpp"
+#include "staging/cache/catalog/spare_leases.hpp"
 #include "staging/cache/memory/cache_memory.hpp"
 #include "staging/cache/memory/host_memory.hpp"
 
@@ -23,15 +26,39 @@ constexpr int kShareOfCore = 50;
 constexpr Bytes kChange = 32 * kMiB;
 constexpr std::chrono::seconds kLongestInterval{60};
 
-// Also if that can't be found out.
-bool is_leased(const std::filesystem::path& state_dir, const std::string& dataset) {
-  auto catalog = staging::Catalog::open(state_dir, staging::IfMissing::Fail);
-  const auto leases = catalog ? (*catalog)->leases() : fail(catalog.error());
-  const WallTime now = SystemClock().wall();
-  return !leases || std::ranges::any_of(*leases, [&](const staging::Lease& lease) {
-    return lease.dataset == dataset && !lease.is_soft && is_live(lease, now);
-  });
-}
+// The leased datasets. Read once for a look, which asks for each of the copies.
+class Leased {
+ public:
+  Leased(std::filesystem::path state_dir, const std::filesystem::path& cache)
+      : state_dir_(std::move(state_dir)), spare_(cache) {}
+
+  // Also if that can't be found out.
+  bool has(const std::string& dataset) {
+    if (!known_) known_ = read();
+    return !*known_ || (*known_)->contains(dataset);
+  }
+  void look_again() { known_.reset(); }
+
+ private:
+  using Names = std::set<std::string>;
+
+  Result<Names> read() const {
+    auto catalog = staging::Catalog::open(state_dir_, staging::IfMissing::Fail);
+    auto leases = catalog ? (*catalog)->leases() : fail(catalog.error());
+    const auto spare = leases ? spare_.all() : fail(leases.error());
+    if (!spare) return spare.take_error();
+    leases->insert(leases->end(), spare->leases.begin(), spare->leases.end());
+    const WallTime now = SystemClock().wall();
+    Names names;
+    for (const staging::Lease& lease : *leases)
+      if (!lease.is_soft && is_live(lease, now)) names.insert(lease.dataset);
+    return names;
+  }
+
+  std::filesystem::path state_dir_;
+  staging::SpareLeases spare_;
+  std::optional<Result<Names>> known_;
+};
 
 json::object shown(const staging::DatasetMemory& one) {
   return {{"name", printable(one.dataset)},
@@ -54,11 +81,11 @@ json::object report(const staging::CacheMemory& memory, bool frees) {
 Result<json::object> watch_memory_verb(const json::object& request, const ProgressLine& progress) {
   const json::object* cache = get_object(request, "cache");
   if (cache == nullptr) return fail(Errc::Invalid, "memory worker: no cache in the request");
-  const std::filesystem::path state_dir = get_text(*cache, "state_dir");
+  const std::filesystem::path path = get_text(*cache, "path");
+  Leased leased(get_text(*cache, "state_dir"), path);
   const std::string wanted = get_string(request, "page_cache").value_or("auto");
   const SystemClock clock;
-  staging::CacheMemory memory(get_text(*cache, "path"), clock,
-                              [&](const std::string& dataset) { return is_leased(state_dir, dataset); });
+  staging::CacheMemory memory(path, clock, [&](const std::string& dataset) { return leased.has(dataset); });
   json::object told;
   Bytes seen = 0;
   std::optional<SteadyTime> looked_at;
@@ -70,6 +97,7 @@ Result<json::object> watch_memory_verb(const json::object& request, const Progre
     const bool has_work = frees && memory.held() > 0;
     if (pause < kLongestInterval && !has_changed && !has_work) continue;
     if (pause < memory.cost() * kShareOfCore) continue;
+    leased.look_again();
     if (auto looked = memory.look(frees); !looked) return looked.take_error();
     looked_at = clock.steady();
     seen = staging::page_cache_of_host(SystemRoot{});

@@ -221,10 +221,12 @@ Result<std::map<std::string, std::string>> Catalog::troubles() {
   return all;
 }
 
-Result<> Catalog::remove(const std::string& dataset, std::uint64_t generation) {
+Result<> Catalog::remove(const std::string& dataset, std::uint64_t generation, Holders holders) {
   return exclusively([&]() -> Result<> {
-    auto released =
-        database_->change("DELETE FROM leases WHERE dataset = ? AND generation = ?", dataset, generation);
+    auto released = holders == Holders::Stay
+                        ? Result<>()
+                        : database_->change("DELETE FROM leases WHERE dataset = ? AND generation = ?",
+                                            dataset, generation);
     if (!released) return released;
     return database_->change("DELETE FROM generations WHERE dataset = ? AND generation = ?", dataset,
                              generation);

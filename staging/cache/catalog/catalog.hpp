@@ -125,7 +125,10 @@ class Catalog {
   Result<> begin_eviction(const std::vector<GenerationRow>& rows, WallTime now,
                           const std::vector<Lease>& beside = {});
   Result<> end_eviction(const std::string& dataset, std::uint64_t generation);  // it stays
-  Result<> remove(const std::string& dataset, std::uint64_t generation);        // and its leases
+  // Leases stay for a copy that the cache did not delete: since a move of the cache their holders may have it
+  // in the old folder, which is not deleted while anything is leased.
+  enum class Holders { End, Stay };
+  Result<> remove(const std::string& dataset, std::uint64_t generation, Holders holders = Holders::End);
 
   // Problems with a dataset's folders, keyed by folder name (see folder_name). An empty string clears the
   // entry.

@@ -9,6 +9,9 @@
 namespace spark::staging {
 namespace {
 
+// The manifest of a million files is read to its end before it is found to be damaged.
+constexpr std::chrono::minutes kReadAgain{10};
+
 // An empty list if the cache is not in use yet.
 Result<std::vector<std::string>> keys_of(CacheFolder& folder) {
   const auto id = folder.id();
@@ -34,18 +37,25 @@ Result<> CacheMemory::find_copies() {
   const auto keys = keys_of(folder);
   if (!keys) return keys.take_error();
   std::map<std::filesystem::path, CopyMemory> now;
+  std::map<std::filesystem::path, SteadyTime> unreadable;
   for (const std::string& key : *keys) {
     const auto places = places_in(folder, key);
     if (!places) continue;  // it was evicted meanwhile
     for (const Destination& place : *places) {
+      const auto failed = unreadable_.find(place.path());
       if (auto known = copies_.extract(place.path()); !known.empty()) {
         now.insert(std::move(known));
+      } else if (failed != unreadable_.end() && clock_.steady() - failed->second < kReadAgain) {
+        unreadable.insert(*failed);
       } else if (auto copy = CopyMemory::open(place)) {
         now.emplace(place.path(), std::move(*copy));
+      } else if (copy.error().kind != Errc::NotFound) {  // that is one being published
+        unreadable[place.path()] = clock_.steady();
       }
     }
   }
   copies_ = std::move(now);
+  unreadable_ = std::move(unreadable);
   return {};
 }
 

@@ -42,7 +42,8 @@ class CacheMemory {
   std::filesystem::path cache_;
   const Clock& clock_;
   std::function<bool(const std::string&)> is_leased_;
-  std::map<std::filesystem::path, CopyMemory> copies_;  // by their folder
+  std::map<std::filesystem::path, CopyMemory> copies_;      // by their folder
+  std::map<std::filesystem::path, SteadyTime> unreadable_;  // the same; when that was found
   std::map<std::string, DatasetMemory> datasets_;
   std::chrono::nanoseconds cost_{0};
 

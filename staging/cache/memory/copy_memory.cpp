@@ -30,7 +30,7 @@ UniqueFd open_file(const Tree& tree, std::string_view path) {
 Bytes free_file(const Tree& tree, std::string_view path, Bytes size, Open open) {
   UniqueFd fd = open_file(tree, path);
   const Bytes before = fd ? cached_bytes(fd.get(), size) : 0;
-  if (before == 0 || (open == Open::Stays && is_open_elsewhere(fd.get()))) return 0;
+  if (before == 0 || (open == Open::Stays && is_open_elsewhere(fd.get()).value_or(true))) return 0;
   for (Bytes at = 0; fd && at < size; at += kStep) {
     drop_pages(fd.get(), at, kStep);
     if (at + kStep < size) fd = open_file(tree, path);

@@ -169,6 +169,7 @@ class Mover {
     }
     if (auto gone = delete_and_tell(*replaced); !gone) return gone;
     if (auto removed = remove_tree(new_.path(), kFilling); !removed) return removed;
+    if (auto brought = bring_leases(); !brought) return brought;
     if (auto go_on = after(hooks_.copy.step, "emptied"); !go_on) return go_on;
     return write_cache_id(new_.path(), id_);
   }
@@ -300,6 +301,20 @@ class Mover {
     const CacheFolder& old = store_->folder();
     return Carrier(old, new_, options_, hooks_, stop_)
         .carry(row.dataset, old.place(row.dataset, row.generation), filling_of_row(row), to);
+  }
+
+  // A daemon that starts after the reload looks in the new folder for those that the catalog did not take.
+  Result<> bring_leases() {
+    const auto spare = SpareLeases(store_->folder().path()).all();
+    if (!spare) return fail_with(spare.error(), doing_);
+    for (const Lease& lease : spare->leases) {
+      if (!is_live(lease, clock_.wall())) continue;
+      const auto added = store_->catalog().add_lease(lease);
+      if (added || added.error().kind == Errc::NotFound) continue;
+      if (auto kept = SpareLeases(new_.path()).add(lease); !kept)
+        return fail_with(std::move(kept.error()), doing_);
+    }
+    return {};
   }
 
   // The configuration names the new place already.

@@ -64,11 +64,15 @@ void drop_pages(int fd, Bytes offset, Bytes bytes) {
   ::posix_fadvise(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
 }
 
-bool is_open_elsewhere(int fd) {
+std::optional<bool> is_open_elsewhere(int fd) {
   // A process that opens the file now makes the kernel send a signal: SIGURG is ignored, SIGIO would end this
   // process.
-  if (::fcntl(fd, F_SETSIG, SIGURG) != 0) return false;
-  if (::fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN;
+  if (::fcntl(fd, F_SETSIG, SIGURG) != 0) return std::nullopt;
+  if (::fcntl(fd, F_SETLEASE, F_WRLCK) != 0) {
+    if (errno == EAGAIN) return true;
+    const bool has_none = errno == EINVAL || errno == EOPNOTSUPP || errno == EACCES || errno == EPERM;
+    return has_none ? std::optional(false) : std::nullopt;
+  }
   ::fcntl(fd, F_SETLEASE, F_UNLCK);
   return false;
 }

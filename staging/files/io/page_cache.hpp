@@ -1,6 +1,8 @@
 // A file's pages in the page cache: counted, and taken out. The only user of cachestat(2).
 #pragma once
 
+#include <optional>
+
 #include "base/units.hpp"
 
 namespace spark::staging {
@@ -17,7 +19,9 @@ Bytes cached_bytes_by_mincore(int fd, Bytes size);
 void drop_pages(int fd, Bytes offset, Bytes bytes);
 
 // Whether another process has the file open or mapped: with a kernel lease (fcntl F_SETLEASE), at a few
-// microseconds, for every process. No process has to be searched for. False if the file system has no leases.
-bool is_open_elsewhere(int fd);
+// microseconds, for every process. No process has to be searched for. False if the file system has no leases,
+// or the file is another user's and this process has no CAP_LEASE. None: the kernel can't tell now, as
+// without memory; errno has the reason.
+std::optional<bool> is_open_elsewhere(int fd);
 
 }  // namespace spark::staging

@@ -330,6 +330,25 @@ TEST_F(UpkeepTest, ARecoveryInProgressDelaysNoOtherUpkeep) {
   std::ofstream(worker.folder() / "go") << "now";
 }
 
+// Its drive was not mounted at the reload. Until then the list has the copies of the other folder.
+TEST_F(UpkeepTest, ACacheThatCouldNotBeOpenedAtItsNewPathIsComparedWithItsCatalogLater) {
+  timings.upkeep = Duration(20);
+  worker.on("recover", R"([ $n = 1 ] || [ -e mounted ] ||
+               { echo '{"error": {"kind": "unavailable", "what": "not mounted", "hint": ""}}'; exit; }
+               [ $n = 1 ] || : > compared
+               echo '{"progress": {"looked_over": true}}'; echo '{"result": {}}')");
+  start();
+  settings.cache.path = "/second";
+  datasets->config_changed();
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("recover") >= 3; }));
+  std::ofstream(worker.folder() / "mounted") << "now";
+  ASSERT_TRUE(run_until(context, [&] { return std::filesystem::exists(worker.folder() / "compared"); }));
+  const int done = worker.calls("recover");
+  const auto end = std::chrono::steady_clock::now() + Duration(300);
+  run_until(context, [&] { return std::chrono::steady_clock::now() > end; });
+  EXPECT_EQ(worker.calls("recover"), done);
+}
+
 // The recovery may have been over with its dataset when its copy was published.
 TEST_F(UpkeepTest, AStagingThatFailsWhileTheCacheIsOpenedIsFollowedByAnotherRecovery) {
   timings.upkeep = Duration(20);

@@ -172,6 +172,18 @@ TEST_F(RecoveryTest, AnUndeletablePartialCopyIsNotRetriedIndefinitely) {
   EXPECT_FALSE(rows().contains("a")) << "it made way when the other could not";
 }
 
+// Its volume is in no configuration any more, so only this name evicts it.
+TEST_F(RecoveryTest, ATroubleIsListedWithTheNameOfItsDataset) {
+  ASSERT_OK(stage("a"));
+  ASSERT_OK(catalog()->set_trouble("volume%3aset%2ftrain", "it can't be deleted"));
+  const auto cache = open_cache_with(hooks_, config_, clock_);
+  ASSERT_OK(cache);
+  const auto listed = (*cache)->list();
+  ASSERT_OK(listed);
+  ASSERT_EQ(listed->size(), 2U);
+  EXPECT_EQ(listed->back().name, "volume:set/train");
+}
+
 // As in a cache that was moved, before the catalog was lost and its numbers began again.
 TEST_F(RecoveryTest, AFolderOfTheSameNumberWithAnotherContentIsNotThatGeneration) {
   const std::filesystem::path copies = config_.path / "data", aside = folder_ / "aside";

@@ -290,6 +290,25 @@ TEST_F(RoomTest, AFailedCopyReleasesItsReservationAndItsPartIsEvicted) {
   EXPECT_FALSE(std::filesystem::exists(config_.path / ".partial/broken"));
 }
 
+// Its folder has another name than the dataset, and nothing else is left of it.
+TEST_F(RoomTest, ThePartialCopyOfADatasetThatARequestWaitsForStays) {
+  config_.capacity = 8 * kMB;
+  const Source waiting = make("volume:waiting", 5 * kMB);
+  options_.chunk = 64 * kKiB;
+  hooks_.before_read = [&](const std::string&, Bytes offset) { stop_ = offset > 3 * kMB; };
+  EXPECT_KIND(stage(waiting), Errc::Cancelled);
+  stop_ = false;
+  hooks_.before_read = nullptr;
+  Source next = make("next", 6 * kMB);
+  next.in_use = {{"volume:waiting", 0}};
+  const auto refused = stage(next);
+  EXPECT_KIND(refused, Errc::NoSpace);
+  EXPECT_NE(refused.error().what.find("volume:waiting"), std::string::npos) << refused.error().what;
+  EXPECT_TRUE(std::filesystem::exists(config_.path / ".partial/volume%3awaiting/data"));
+  next.in_use.clear();
+  ASSERT_OK(stage(next));
+}
+
 TEST_F(SmallDriveTest, ForeignFilesCountAndEvictionFreesSpace) {
   std::filesystem::create_directories(config_.path);
   const SmallTmpfs small(config_.path, "size=10m");

@@ -2,9 +2,14 @@
 // meanwhile.
 #include <fcntl.h>
 #include <sys/inotify.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <optional>
+
 #include "base/file.hpp"
+#include "tests/support/failing_call.hpp"
 #include "tests/unit/staging/cache/cache_fixture.hpp"
 
 namespace spark::staging {
@@ -58,6 +63,27 @@ TEST_F(PutBackTest, ACopyThatWasOpenedBeforeItIsMovedIsNotMoved) {
   EXPECT_KIND(open()->evict("set"), Errc::Refused);
   char event[4096];
   EXPECT_LT(::read(watch.get(), event, sizeof event), 0) << "its link or its folder was away";
+  EXPECT_EQ(read_text(link() / "f"), "one");
+  EXPECT_EQ(row_of(1).state, GenerationState::Ready);
+}
+
+// As without memory: the kernel does not say whether a program has it open.
+TEST_F(PutBackTest, ACopyThatCannotBeLookedAtIsNotMoved) {
+  write_text(source_.path / "f", "one");
+  ASSERT_OK(stage());
+  const auto evicts = [&] {
+    hooks_.step = [](const char* step) -> Result<> {
+      static constexpr int kCalls[] = {SYS_fcntl};
+      const auto fail_lease = [](const spark::test::FileCall& call) -> std::optional<long> {
+        return call.arguments[1] == F_SETLEASE ? std::optional<long>(-ENOMEM) : std::nullopt;
+      };
+      if (std::string_view(step) == "marked" && !spark::test::intercept_calls(kCalls, fail_lease).empty())
+        ::_exit(10);
+      return {};
+    };
+    return open()->evict("set") ? 1 : 0;
+  };
+  EXPECT_EQ(run_and_kill(evicts, std::chrono::seconds(60)), 0);
   EXPECT_EQ(read_text(link() / "f"), "one");
   EXPECT_EQ(row_of(1).state, GenerationState::Ready);
 }

@@ -105,6 +105,14 @@ TEST(Names, AFolderNameIsSafeAndUniqueToItsDataset) {
   EXPECT_LE(companion_name(std::string(255, 'n'), ".spark-partial").size(), 255U);
 }
 
+TEST(Names, TheDatasetOfAFolderIsKnownUnlessItsNameWasShortened) {
+  for (const std::string dataset : {"imagenet", "volume:a/b c", "data", ".hidden", "a%20b", "a\xff"})
+    EXPECT_EQ(dataset_of_folder(folder_name(dataset)), dataset);
+  EXPECT_EQ(dataset_of_folder(folder_name(std::string(300, 'x'))), std::nullopt);
+  for (const char* other : {"data", "a%2", "a%zz", "a:b", "%61", "%-"})
+    EXPECT_EQ(dataset_of_folder(other), std::nullopt) << other;
+}
+
 Entry file(std::string path, std::string_view content) {
   Entry entry;
   entry.path = std::move(path);

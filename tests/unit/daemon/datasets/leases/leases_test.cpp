@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sstream>
+
 #include "tests/unit/daemon/datasets/fixture.hpp"
 
 namespace spark::datasets {
@@ -199,6 +201,40 @@ TEST_F(LeasesTest, AReleaseThatCouldNotBeWrittenIsWrittenBeforeAnEviction) {
   const auto second = calls.find(removal, calls.find(removal) + 1);
   ASSERT_NE(second, std::string::npos);
   EXPECT_LT(second, calls.rfind(R"("dataset":"imagenet")"));
+}
+
+// As with a full state folder, while the cache's drive is not mounted: the leases are read again and again.
+TEST_F(LeasesTest, AReleaseThatIsNotWrittenYetHoldsWhenTheLeasesAreReadAgain) {
+  const std::string later = std::to_string(in_seconds(clock.wall()) + 1000);
+  const std::string full = R"(echo '{"error": {"kind": "no_space", "what": "full", "hint": ""}}')";
+  const std::string lease =
+      R"({"id": "1f", "dataset": "imagenet", "generation": 1, "holder": "h", "expires": )" + later + "}";
+  worker.on("lease", note_request("calls.log") + "case $request in *'\"op\":\"remove\"'*) " + full +
+                         ";; *) echo '{\"result\": {\"leases\": [" + lease + "]}}';; esac");
+  worker.on("recover", R"(echo '{"error": {"kind": "unavailable", "what": "not mounted", "hint": ""}}')");
+  timings.recover_again = Duration(50);
+  begin();
+  ASSERT_TRUE(run_until(context, [&] { return held() == 1; }));
+  ASSERT_TRUE(datasets->leases().release("1f"));
+  const int before = worker.calls("recover");
+  ASSERT_TRUE(run_until(context, [&] { return worker.calls("recover") >= before + 2; }));
+  EXPECT_EQ(held(), 0U);
+}
+
+// Those that the catalog could not take are beside the copies, in the folder that was the cache before.
+TEST_F(LeasesTest, AllAreWrittenOnceTheCacheIsInAnotherFolder) {
+  start();
+  ASSERT_TRUE(ends(stage(std::chrono::hours(1))));
+  settings.cache.path = "/second";
+  datasets->config_changed();
+  const auto is_written_there = [&] {
+    std::istringstream calls(text_of("leases.log"));
+    for (std::string call; std::getline(calls, call);)
+      if (call.find("/second") != std::string::npos && call.find(R"("op":"add")") != std::string::npos)
+        return true;
+    return false;
+  };
+  EXPECT_TRUE(run_until(context, is_written_there));
 }
 
 // There is nothing left to keep.

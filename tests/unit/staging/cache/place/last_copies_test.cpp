@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "staging/cache/catalog/spare_leases.hpp"
 #include "staging/cache/place/begun.hpp"
 #include "staging/copy/partial/partial_area.hpp"
 #include "tests/support/failing_call.hpp"
@@ -57,6 +58,44 @@ TEST_F(LastCopiesTest, WhatWasStagedAfterTheLastCallIsBroughtOver) {
   EXPECT_EQ(text_of("two", "g"), noise(50'000, 7));
   ASSERT_OK(open()->verify("two", {}, kQuiet, stop_));
   EXPECT_EQ(text_of("set", "b"), "b");
+}
+
+// A daemon that starts then has to know it: the old folder is not deleted while anything is leased.
+TEST_F(LastCopiesTest, ALeaseOnACopyThatOnlyTheOldFolderHasIsKept) {
+  ASSERT_OK(move(new_));
+  write_text(source_.path / "b", "later");
+  const auto later = stage();
+  ASSERT_OK(later);
+  Lease lease;
+  lease.id = "job";
+  lease.dataset = "set";
+  lease.generation = later->generation;
+  ASSERT_OK(catalog()->add_lease(lease));
+  set_path();
+  EXPECT_EQ(catalog()->generations()->size(), 1U);
+  const auto leases = catalog()->leases();
+  ASSERT_OK(leases);
+  ASSERT_EQ(leases->size(), 1U);
+  EXPECT_EQ(leases->front().generation, later->generation);
+}
+
+// As in a full state folder.
+TEST_F(LastCopiesTest, LeasesBesideTheCopiesComeToTheNewFolder) {
+  Lease lease;
+  lease.id = "job";
+  lease.dataset = "set";
+  lease.generation = 1;
+  ASSERT_OK(SpareLeases(old_).add(lease));
+  Lease ended = lease;
+  ended.id = "ended";
+  ended.expires = WallTime(std::chrono::seconds(1));
+  ASSERT_OK(SpareLeases(old_).add(ended));
+  ASSERT_OK(move(new_));
+  const auto leases = catalog()->leases();
+  ASSERT_OK(leases);
+  ASSERT_EQ(leases->size(), 1U);
+  EXPECT_EQ(leases->front().id, "job");
+  EXPECT_TRUE(SpareLeases(new_).all()->leases.empty());
 }
 
 // The catalog still has what is in the old folder.
