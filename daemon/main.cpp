@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/access/locks.hpp"
 #include "base/kernel/mount_table.hpp"
 #include "base/version.hpp"
 #include "daemon/api/server.hpp"
