@@ -107,6 +107,18 @@ tl::unexpected<Error> cancel(Context& context, const Job& job) {
               "`spark-stage status` shows whether it still runs");
 }
 
+// For what was accepted alone: what a source has become since may be half of something.
+Request repeated(const Job& job) {
+  Request request = job.request;
+  const json::object* accepted = get_object(job.answer, "accepted");
+  if (accepted == nullptr) return request;
+  auto body = parse_json_object(request.body.empty() ? "{}" : request.body);
+  if (!body) return request;
+  for (const auto& member : *accepted) body->insert_or_assign(member.key(), member.value());
+  request.body = json::serialize(*body);
+  return request;
+}
+
 // "job 7 (stage imagenet)"
 std::string in_words(const Job& job) {
   return "job " + printable(job.id) + " (" + get_shown(job.answer, "verb") + " " +
@@ -128,6 +140,7 @@ Result<Job> start_job(Context& context, const Request& request) {
 }
 
 Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
+  std::optional<Error> refused;  // why the last repeated request was not accepted
   for (int losses = 0;;) {
     auto outcome = read_events(context, job, view);
     if (context.stop && !(outcome && outcome->has_value())) return cancel(context, job);
@@ -141,13 +154,20 @@ Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
       continue;
     }
     if (++losses > kMaxLosses) {
+      if (refused) return fail(std::move(*refused));
       return fail(Errc::Unavailable,
                   "spark-staged was restarted " + std::to_string(losses) + " times during this job",
                   "see `journalctl -u spark-staged`");
     }
-    auto again = start_job(context, job.request);
+    auto again = start_job(context, repeated(job));
     if (!again && again.error().kind != Errc::Unavailable) return again.take_error();
-    if (again) job = std::move(*again);
+    refused.reset();
+    if (again) {
+      job = std::move(*again);
+    } else {  // it may have only begun to work
+      refused = std::move(again.error());
+      context.timer.sleep(kRetryEvery);
+    }
   }
 }
 

@@ -11,7 +11,7 @@
 namespace spark::cli {
 
 struct Job {
-  Request request;      // the request that started it; idempotent
+  Request request;      // the request that started it; idempotent with what the answer has as "accepted"
   json::object answer;  // the daemon's description of the job
   std::string id;
   std::string key;  // the id, but never of another job after a restart of the daemon
@@ -21,7 +21,8 @@ Result<Job> start_job(Context& context, const Request& request);
 
 // The job's RESULT (docs/api.md). When the connection breaks, the same job is followed again once the daemon
 // answers: Unavailable if it does not after a minute. Only a restarted daemon, which does not know the job,
-// gets the request again. Cancelled: the stop flag was set, and the job was told to stop.
+// gets the request again, for what was accepted. Cancelled: the stop flag was set, and the job was told to
+// stop.
 Result<json::object> follow_job(Context& context, Job job, ProgressView& view);
 
 // Waits for a job of any client, until it ends or `timeout` has passed; the job continues if the wait ends.

@@ -38,19 +38,22 @@ json::object Job::error_to_json(Told told) const {
 json::object Job::to_json(Told told) const {
   const bool done = ended_ && ended_->has_value();
   const bool failed = ended_ && !done;
-  return {{"id", std::to_string(id_)},
-          {"key", key_},
-          {"verb", subject_.verb},
-          {"subject", printable(join(subject_.names, ", "))},
-          {"holder", printable(subject_.asker.holder)},
-          {"state", done     ? "done"
-                    : failed ? "failed"
-                             : "running"},
-          {"started", rfc3339(started_)},
-          {"ended", ended_at_ ? json::value(rfc3339(*ended_at_)) : json::value(nullptr)},
-          {"progress", or_null(progress_)},
-          {"result", done && told == Told::All ? json::value(ended_->value()) : json::value(nullptr)},
-          {"error", failed ? json::value(error_to_json(told)) : json::value(nullptr)}};
+  json::object shown{
+      {"id", std::to_string(id_)},
+      {"key", key_},
+      {"verb", subject_.verb},
+      {"subject", printable(join(subject_.names, ", "))},
+      {"holder", printable(subject_.asker.holder)},
+      {"state", done     ? "done"
+                : failed ? "failed"
+                         : "running"},
+      {"started", rfc3339(started_)},
+      {"ended", ended_at_ ? json::value(rfc3339(*ended_at_)) : json::value(nullptr)},
+      {"progress", or_null(progress_)},
+      {"result", done && told == Told::All ? json::value(ended_->value()) : json::value(nullptr)},
+      {"error", failed ? json::value(error_to_json(told)) : json::value(nullptr)}};
+  if (accepted_ && told == Told::All) shown["accepted"] = *accepted_;
+  return shown;
 }
 
 json::object Job::final_event(Told told) const {

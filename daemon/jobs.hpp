@@ -71,6 +71,8 @@ class Job {
   std::shared_ptr<const std::string> final_line(Told told) const;
 
   void set_progress(json::object progress);
+  // What a client adds to its request when it repeats it, after a restart of the daemon.
+  void note_accepted(json::object accepted) { accepted_ = std::move(accepted); }
   void finish(Result<json::object> ended);
 
   // Called by cancel(); empty for work that can't be cancelled. Dropped when the job ends.
@@ -89,6 +91,7 @@ class Job {
   WallTime started_;
   std::optional<WallTime> ended_at_;
   std::optional<json::object> progress_;
+  std::optional<json::object> accepted_;
   std::optional<Result<json::object>> ended_;
   std::size_t outcome_size_ = 0;
   Event changed_;

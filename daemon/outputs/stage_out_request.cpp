@@ -3,6 +3,8 @@
 #include <sys/types.h>
 
 #include <algorithm>
+#include <charconv>
+#include <filesystem>
 #include <limits>
 
 #include "base/text.hpp"
@@ -69,7 +71,31 @@ Result<StageOutRequest> request_of(const json::object& body) {
   wanted.volume = std::move(name->volume);
   wanted.path = std::move(name->path);
   if (auto read = read_limits(body, wanted); !read) return read.take_error();
+  const auto accepted = read_accepted(body);
+  if (!accepted) return fail(accepted.error());
+  wanted.is_repeated = accepted->has_value();
+  if (*accepted) wanted.written = (*accepted)->written;
   return wanted;
+}
+
+json::object accepted_of(const StageOutRequest& request) {
+  json::object accepted{{"written", std::to_string(request.written.value_or(0))}};
+  if (!request.rule.empty()) accepted["checkpoint"] = std::filesystem::path(request.path).filename().native();
+  return accepted;
+}
+
+Result<std::optional<Accepted>> read_accepted(const json::object& body) {
+  if (!body.contains("written") && !body.contains("checkpoint")) return std::optional<Accepted>();
+  Accepted accepted{get_text(body, "checkpoint"), 0};
+  const std::string text = get_text(body, "written");
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), accepted.written);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  const bool is_name = accepted.checkpoint.find('/') == std::string::npos &&
+                       !accepted.checkpoint.starts_with('.') && accepted.checkpoint.size() <= kLongestPath &&
+                       accepted.checkpoint.find('\0') == std::string::npos;
+  if (is_number && is_name) return std::optional(std::move(accepted));
+  return fail(Errc::Invalid, "written, or checkpoint, is not what the job of the first request has",
+              "repeat the members of its `accepted` as they are");
 }
 
 std::string StageOutRequest::doing() const {
@@ -100,6 +126,12 @@ bool StageOutRequest::is_same(const StageOutRequest& other) const {
 bool StageOutRequest::is_later_than(const StageOutRequest& earlier) const {
   return rule.empty() && earlier.rule.empty() && source == earlier.source && asker.uid == earlier.asker.uid &&
          written && earlier.written && (written != earlier.written || attempt != earlier.attempt);
+}
+
+bool StageOutRequest::is_outdated_by(const StageOutRequest& other) const {
+  const bool is_of_same = rule == other.rule && (!rule.empty() || source == other.source);
+  return is_repeated && is_of_same && written && other.written && asker.uid == other.asker.uid &&
+         (written != other.written || attempt != other.attempt);
 }
 
 bool lacks_shards(const json::object& answer) {

@@ -37,7 +37,9 @@ SPARK_MESSAGE(SendingRecord, (id, source, volume, path, keep, nodes, waits, mark
 
 struct StageOutRequest : SendingRecord {
   bool is_flushed = false;  // the source is known to be on its drive; not recorded
-  Asker asker;              // the copy is made with the permissions of its uid
+  // A client repeats it since the daemon was restarted: `written` was accepted then; not recorded.
+  bool is_repeated = false;
+  Asker asker;  // the copy is made with the permissions of its uid
 
   std::string destination() const { return volume + ":" + path; }
   std::string doing() const;                         // "sending SOURCE to DESTINATION"
@@ -45,6 +47,8 @@ struct StageOutRequest : SendingRecord {
   bool is_same(const StageOutRequest& other) const;  // requests the same copy
   // Both are a user's, for one source, which has changed in between, or of which another attempt is sent.
   bool is_later_than(const StageOutRequest& earlier) const;
+  // The same of a repeated one, which was accepted before `other`: a restarted daemon has no other order.
+  bool is_outdated_by(const StageOutRequest& other) const;
 };
 
 // How many copies stay in the destination's folder, once one is published.
@@ -64,6 +68,16 @@ Result<OutputName> read_output_name(const std::string& text);
 
 // The request in the body of POST /v1/stage-outs; it has no ID and no asker yet.
 Result<StageOutRequest> request_of(const json::object& body);
+
+// "accepted" of a job (docs/api.md): what a repeated request has in addition, so that it is for no other
+// state, nor for another checkpoint of an output. The state is a text, as not all clients keep 64 bits.
+json::object accepted_of(const StageOutRequest& request);
+struct Accepted {
+  std::string checkpoint;  // of an output; otherwise empty
+  std::int64_t written = 0;
+};
+// None in the body of a first request.
+Result<std::optional<Accepted>> read_accepted(const json::object& body);
 
 // For a worker's result: this host's shard is on the volume, and some other hosts' are not.
 bool lacks_shards(const json::object& answer);

@@ -55,13 +55,19 @@ asio::awaitable<void> StageOuts::start() {
   has_read_records_ = recorded.has_value();
 }
 
+// After a kill of the daemon there may be two, of an earlier state and a later one.
 TransferPtr StageOuts::find(const StageOutRequest& request) const {
-  const auto found = std::ranges::find_if(transfers_, [&](const TransferPtr& one) {
+  const auto likeness = [&](const StageOutRequest& other) {
+    return other.is_same(request) ? 2 : other.written == request.written ? 1 : 0;
+  };
+  TransferPtr found;
+  for (const TransferPtr& one : transfers_) {
     // That of another user reserves no name: who may write there is not known yet.
-    return one->request().volume == request.volume && one->request().path == request.path &&
-           one->request().asker.uid == request.asker.uid && !one->is_cancelled();
-  });
-  return found == transfers_.end() ? nullptr : *found;
+    const bool is_there = one->request().volume == request.volume && one->request().path == request.path &&
+                          one->request().asker.uid == request.asker.uid && !one->is_cancelled();
+    if (is_there && (!found || likeness(one->request()) > likeness(found->request()))) found = one;
+  }
+  return found;
 }
 
 asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest request) {
@@ -69,10 +75,12 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
   if (!place && place.error().kind != Errc::Unavailable) co_return fail_with(place.error(), request.doing());
   while (const TransferPtr other = find(request)) {
     if (!request.written && request.source != other->request().source) co_return is_taken(request, *other);
-    if (!request.written) {
+    if (!request.written || (request.is_repeated && !other->request().written)) {
       const auto durable = co_await other->until_durable();  // so that its state is known
       if (!durable) co_return durable.take_error();
-      auto state = co_await look_again(request);
+      if (request.is_repeated) continue;
+      StageOutRequest looked_at = request;
+      auto state = co_await flushes_.look_again(std::move(looked_at));
       if (!state) co_return state.take_error();
       request.written = *state;
       request.is_flushed = true;
@@ -89,7 +97,8 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
       if (!durable) co_return durable.take_error();
       co_return other->job();
     }
-    if (!request.is_later_than(other->request())) co_return is_taken(request, *other);
+    if (request.is_outdated_by(other->request())) co_return fail(outdated(request, other->request()));
+    if (request.is_repeated || !request.is_later_than(other->request())) co_return is_taken(request, *other);
     log::info("job " + std::to_string(other->job()->id()) +
               " ends: " + outdated(other->request(), request).what);
     other->cancel(outdated(other->request(), request));
@@ -110,54 +119,20 @@ asio::awaitable<Result<std::shared_ptr<Job>>> StageOuts::send(StageOutRequest re
   co_return saved.take_error();
 }
 
-// The source first: the record is what a restarted daemon trusts.
+// The source first: the record is what a restarted daemon trusts. A repeated request stays one for what was
+// accepted. If the source has changed since, the copy says so, unless that state is on the volume already.
 asio::awaitable<Result<>> StageOuts::make_durable(TransferPtr transfer) {
   if (!transfer->request().is_flushed || !transfer->request().written) {
     StageOutRequest request = transfer->request();
-    const auto state = co_await flush(std::move(request), transfer->job());
+    const auto state = co_await flushes_.flush(std::move(request), transfer->job());
     if (!state) co_return fail(state.error());
     request = transfer->request();
-    request.written = *state;
+    if (!request.is_repeated) request.written = *state;
     transfer->amend(std::move(request));
   }
   StageOutRequest record = transfer->request();
   auto saved = co_await store_.save(std::move(record));
   co_return saved;
-}
-
-workers::Call StageOuts::flush_call(const StageOutRequest& request) const {
-  return {"flush-source",
-          "stage-out",
-          {{"source", request.source}, {"uid", request.asker.uid}},
-          context_.timings.scan};
-}
-
-Result<std::int64_t> StageOuts::state_in(const Outcome& flushed, const StageOutRequest& request) {
-  if (!flushed) return fail_with(flushed.error(), request.doing());
-  if (const auto state = get_int(*flushed, "written")) return *state;
-  return fail(Errc::Failed, request.doing() + ": the state of the source is not known");
-}
-
-// The state of the source that is now on its drive.
-asio::awaitable<Result<std::int64_t>> StageOuts::flush(StageOutRequest request, std::shared_ptr<Job> job) {
-  workers::Call call = flush_call(request);
-  workers::Cancellation never;
-  const auto flushed = co_await workers_.run(std::move(job), std::move(call), never);
-  co_return state_in(flushed, request);
-}
-
-// The same before it is known whether the request joins a job: one at a time for each user.
-asio::awaitable<Result<std::int64_t>> StageOuts::look_again(StageOutRequest request) {
-  const workers::UserTurns::Claim claim{"looks by uid " + std::to_string(request.asker.uid),
-                                        request.asker.uid, ++looks_};
-  workers::UserTurns::Claim mine = claim;
-  std::function<void(std::uint64_t)> unseen = [](std::uint64_t) {};
-  co_await turns_.take(std::move(mine), std::move(unseen));
-  workers::Call call = flush_call(request);
-  workers::Cancellation never;
-  const auto flushed = co_await context_.runner.run(std::move(call), never);
-  turns_.give_back(claim);
-  co_return state_in(flushed, request);
 }
 
 TransferPtr StageOuts::add(StageOutRequest request) {
@@ -173,24 +148,39 @@ TransferPtr StageOuts::add(StageOutRequest request) {
 
 // Called after it is recorded, so that its end finds the record.
 void StageOuts::begin(const TransferPtr& transfer) {
-  transfer->note_durable({});
+  if (transfer->request().written) transfer->note_durable({});
   launch(context_.executor, "stage-out to " + transfer->request().destination(), run(transfer));
 }
 
-// An earlier version's record of a user's request has no state: that of now is the best there is.
+// An earlier version's record of a user's request has no state: that of now is the best there is. Tried
+// again, since the record is forgotten at the end.
+asio::awaitable<Result<>> StageOuts::learn_state(TransferPtr transfer) {
+  log::warning(transfer->request().doing() +
+               ": an earlier version accepted this and recorded no state of the source; if it has changed "
+               "since, what is there now is sent");
+  for (unsigned tries = 1;; ++tries) {
+    StageOutRequest request = transfer->request();
+    const auto state = co_await flushes_.flush(std::move(request), transfer->job());
+    if (state) {
+      request = transfer->request();
+      request.written = *state;
+      transfer->amend(request);
+      const auto saved = co_await store_.save(std::move(request));
+      if (!saved) log::survived(saved.error());
+      co_return Result<>{};
+    }
+    if (tries >= context_.timings.tries || transfer->is_cancelled()) co_return fail(state.error());
+    log::survived(state.error());
+    co_await transfer->wait(context_.timings.retry * tries);
+  }
+}
+
 asio::awaitable<Outcome> StageOuts::send_once_known(TransferPtr transfer) {
   if (!transfer->request().written) {
-    log::warning(transfer->request().doing() +
-                 ": an earlier version accepted this and recorded no state of the source; if it has changed "
-                 "since, what is there now is sent");
-    StageOutRequest request = transfer->request();
-    const auto state = co_await flush(std::move(request), transfer->job());
-    if (!state) co_return fail(state.error());
-    request = transfer->request();
-    request.written = *state;
-    transfer->amend(request);
-    const auto saved = co_await store_.save(std::move(request));
-    if (!saved) log::survived(saved.error());
+    auto known = co_await learn_state(transfer);
+    if (!known) std::erase(transfers_, transfer);
+    transfer->note_durable(known);
+    if (!known && !transfer->is_cancelled()) co_return known.take_error();
   }
   auto sent = co_await transfer->run();
   co_return sent;

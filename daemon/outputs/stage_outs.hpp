@@ -11,6 +11,7 @@
 #include "daemon/jobs.hpp"
 #include "daemon/outputs/context.hpp"
 #include "daemon/outputs/held_sources.hpp"
+#include "daemon/outputs/source_flushes.hpp"
 #include "daemon/outputs/store.hpp"
 #include "daemon/outputs/totals.hpp"
 #include "daemon/outputs/transfer.hpp"
@@ -26,8 +27,9 @@ class StageOuts {
   asio::awaitable<void> start();
 
   // Durable when it returns: the source, and the request. A request for a copy in progress joins its job.
-  // One for a later state of its source, or another attempt of the user's job, takes its place. NotFound,
-  // Refused: see find_volume; Unavailable if a different source is being sent to that destination.
+  // One for a later state of its source, or another attempt of the user's job, takes its place, unless it is
+  // a repeated one: Mismatch, or Cancelled. NotFound, Refused: see find_volume; Unavailable if a different
+  // source is being sent to that destination.
   asio::awaitable<Result<std::shared_ptr<Job>>> send(StageOutRequest request);
   // Compares the copy published at VOLUME:PATH with its manifest.
   Result<std::shared_ptr<Job>> verify(std::string volume, std::string path, Asker asker);
@@ -47,10 +49,7 @@ class StageOuts {
   TransferPtr find(const StageOutRequest& request) const;
   TransferPtr add(StageOutRequest request);
   asio::awaitable<Result<>> make_durable(TransferPtr transfer);
-  workers::Call flush_call(const StageOutRequest& request) const;
-  static Result<std::int64_t> state_in(const Outcome& flushed, const StageOutRequest& request);
-  asio::awaitable<Result<std::int64_t>> flush(StageOutRequest request, std::shared_ptr<Job> job);
-  asio::awaitable<Result<std::int64_t>> look_again(StageOutRequest request);
+  asio::awaitable<Result<>> learn_state(TransferPtr transfer);
   asio::awaitable<Outcome> send_once_known(TransferPtr transfer);
   void begin(const TransferPtr& transfer);
   asio::awaitable<void> run(TransferPtr transfer);
@@ -62,8 +61,8 @@ class StageOuts {
   Jobs& jobs_;
   Store store_;
   workers::UserTurns turns_;
-  workers::JobTurns workers_;           // flushes and verifications
-  std::uint64_t looks_ = 0;             // at sources of requests that have no job yet
+  workers::JobTurns workers_;  // flushes and verifications
+  SourceFlushes flushes_{context_, turns_, workers_};
   std::vector<TransferPtr> transfers_;  // in the order of their requests
   Totals totals_;
   bool has_read_records_ = false;

@@ -73,6 +73,7 @@ Transfer::Transfer(const Context& context, workers::UserTurns& turns, StageOutRe
       durable_noted_(context.executor) {}
 
 void Transfer::note_durable(Result<> durable) {
+  if (durable) job_->note_accepted(accepted_of(request_));
   durable_ = std::move(durable);
   durable_noted_.notify();
 }

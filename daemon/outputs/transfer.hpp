@@ -33,7 +33,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // From now on: the state of its source is known, or a requester waits for the shards of all hosts.
   void amend(StageOutRequest request) { request_ = std::move(request); }
 
-  // Its source is on its drive, and its request is recorded; or why not.
+  // Its source is on its drive, its state is known, and its request is recorded; or why not.
   void note_durable(Result<> durable);
   // Waits for note_durable().
   asio::awaitable<Result<>> until_durable();
@@ -42,6 +42,8 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   // Its own shard is sent, and `answer` lists the hosts with shards on the volume. Returns after one
   // interval.
   asio::awaitable<void> wait_for_shards(const json::object& answer);
+  // Returns after this time, or once it is cancelled.
+  asio::awaitable<void> wait(Duration time);
   // Deletes no older copy that the configuration now keeps.
   void config_changed();
   // It ends with this error, unless it has just published. None: a person cancels it.
@@ -74,7 +76,6 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   void give_up(Attempt& attempt, std::string reason);
   void set_priority(Attempt& attempt);
   void note_progress(Attempt& attempt, const json::object& progress);
-  asio::awaitable<void> wait(Duration time);
   void show_stalled(const std::string& reason);
   void show(json::object progress);
 

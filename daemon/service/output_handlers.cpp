@@ -70,7 +70,13 @@ asio::awaitable<Answer> post_output(const DaemonParts& daemon, Request request) 
     const auto taken = (*output)->job_ended();
     co_return taken ? ok_answer(json::object{{"accepted", true}}) : api::error_answer(taken.error());
   }
-  const auto job = co_await (*output)->send_newest();
+  auto accepted = outputs::read_accepted(request.body);
+  if (!accepted) co_return api::error_answer(accepted.error());
+  if (*accepted && (*accepted)->checkpoint.empty())
+    co_return api::error_answer({Errc::Invalid, "written is given without its checkpoint",
+                                 "repeat the members of the job's `accepted` as they are"});
+  std::optional<outputs::Accepted> wanted = std::move(*accepted);
+  const auto job = co_await (*output)->send_newest(std::move(wanted));
   if (job) (*job)->add_requester(request.caller.uid);  // its asker is the folder's owner
   co_return accepted_answer(job);
 }

@@ -67,6 +67,20 @@ std::uint64_t print_of(const Entry& entry) {
   return print_of(path, type, entry.size, entry.mtime_ns);
 }
 
+std::uint64_t identity_print(std::uint64_t print, const struct statx& info) {
+  Hasher hasher;
+  hasher.add_number(print);
+  hasher.add_number(info.stx_dev_major);
+  hasher.add_number(info.stx_dev_minor);
+  hasher.add_number(info.stx_ino);
+  hasher.add_number(static_cast<std::uint64_t>(nanoseconds(info.stx_ctime)));
+  return hasher.digest().low;
+}
+
+std::int64_t sum_of(std::int64_t sum, std::uint64_t print) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) + print);
+}
+
 void add(TreeTotals& totals, const fs::path& path, const fs::path& root) {
   constexpr std::int64_t kSteps = 60'000'000'000;  // ns; a cluster's servers may have clocks of their own
   struct statx info {};
@@ -76,7 +90,8 @@ void add(TreeTotals& totals, const fs::path& path, const fs::path& root) {
   const std::string below = path == root ? "" : path.native().substr(root.native().size());
   const std::int64_t mtime = nanoseconds(info.stx_mtime), ctime = nanoseconds(info.stx_ctime);
   const std::uint64_t print = print_of(below, info.stx_mode & S_IFMT, info.stx_size, mtime);
-  totals.written = static_cast<std::int64_t>(static_cast<std::uint64_t>(totals.written) + print);
+  totals.written = sum_of(totals.written, print);
+  totals.identity = sum_of(totals.identity, identity_print(print, info));
   totals.changed_ns = std::max({totals.changed_ns, mtime, ctime});
   totals.modified_ns = std::max(totals.modified_ns, mtime);
   totals.oldest_ns = totals.entries == 1 ? ctime : std::min(totals.oldest_ns, ctime);
@@ -110,7 +125,8 @@ std::int64_t written_of(ManifestReader& manifest) {
 }
 
 Result<> check_still_complete(const Tree& source, std::int64_t complete_state) {
-  if (totals_of(source.root()).written == complete_state) return {};
+  const TreeTotals totals = totals_of(source.root());
+  if (totals.written == complete_state || totals.changed_ns == complete_state) return {};
   return fail(Errc::Mismatch,
               source.shown("") + " changed since it was found complete: nothing was published",
               "an output with `complete` sends it when it is complete again; otherwise send it then");

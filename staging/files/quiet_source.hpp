@@ -27,6 +27,9 @@ struct TreeTotals {
   // The newest time alone stays the same if the clock was set back and a file is written again. A chmod,
   // chown, hard link or `touch` of a folder leaves it as it was. 0 if there is nothing.
   std::int64_t written = 0;
+  // Identifies these very files in this state: also their inodes and ctimes, which no program can set. While
+  // it stays, what was flushed once is on the drive. 0 if there is nothing.
+  std::int64_t identity = 0;
   Bytes bytes = 0;            // of regular files
   std::uint64_t entries = 0;  // it, and everything in it
   std::string unreadable;     // path of something in it that this user may not read; empty means none
@@ -39,7 +42,8 @@ TreeTotals totals_of(const std::filesystem::path& path);
 // TreeTotals::written of the source that the manifest is of, from where it is.
 std::int64_t written_of(ManifestReader& manifest);
 
-// Mismatch unless the source is as when it was found complete: TreeTotals::written.
+// Mismatch unless the source is as when it was found complete, or the request was accepted:
+// TreeTotals::written, or in a request that version 0.2 has recorded, TreeTotals::changed_ns.
 Result<> check_still_complete(const Tree& source, std::int64_t complete_state);
 
 class QuietSource {

@@ -4,13 +4,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "base/file_system.hpp"
 #include "base/text.hpp"
+#include "staging/copy/lanes/monitor.hpp"
 #include "staging/copy/partial/publish.hpp"
+#include "staging/copy/verify/compare_digests.hpp"
 #include "staging/files/quiet_source.hpp"
 #include "staging/files/times.hpp"
 #include "staging/files/tree.hpp"
@@ -20,9 +24,12 @@
 namespace spark::staging {
 namespace {
 
-// If several hosts wrote identical files, the checkpoint has one host's file. Such files are small.
+bool is_small(const Entry& file) {
+  return piece_count(file.size) == 1;
+}
+
 bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
-  if (there.type != EntryType::File || there.size != here.size || piece_count(here.size) > 1) return false;
+  if (there.type != EntryType::File || there.size != here.size || !is_small(here)) return false;
   const UniqueFd file = open_beneath(tree, here.path, O_RDONLY);
   std::string content(here.size, '\0');
   if (!file || ::pread(file.get(), content.data(), content.size(), 0) != static_cast<ssize_t>(here.size))
@@ -33,29 +40,65 @@ bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
 }
 
 bool is_same_state(const Entry& here, const Entry& there) {
-  return there.type == here.type && there.size == here.size && there.mtime_ns == here.mtime_ns &&
-         there.target == here.target;
+  return there.size == here.size && there.mtime_ns == here.mtime_ns;
 }
 
-// `is_same`: of what is here and there.
+struct FileToCompare {
+  std::string path;
+  Bytes size = 0;
+  Digest hash;  // of the published one
+};
+
+// Reads them. A file that went away meanwhile is another one.
+Result<bool> have_hashes(const Tree& tree, const std::vector<FileToCompare>& files,
+                         const Comparing& comparing) {
+  if (files.empty()) return true;
+  std::atomic<bool> differ{false};
+  StopFlag is_enough{false};
+  FilesToRead to_read;
+  to_read.count = files.size();
+  to_read.bytes = 0;
+  for (const FileToCompare& one : files) *to_read.bytes += one.size;
+  to_read.file = [&](std::size_t index) { return FileToRead{{files[index].path, "", ""}, false}; };
+  to_read.on_read = [&](std::size_t index, int /*fd*/, FileSums sums) {
+    if (sums.content != files[index].hash) differ = true;
+    if (differ || comparing.stop) is_enough = true;
+  };
+  Monitor monitor(comparing.progress);
+  const auto read = read_and_compare(tree, to_read, comparing.options, monitor, is_enough);
+  if (differ) return false;
+  if (!read && read.error().kind == Errc::Mismatch) return false;
+  if (!read) return fail(read.error());
+  return true;
+}
+
+// `is_same`: of a file that is here and there. If several hosts wrote identical files or links, the
+// checkpoint has those of one host, with its times.
 Result<bool> has_all(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
-                     const StopFlag& stop, bool (*is_same)(const Entry& here, const Entry& there)) {
+                     const Comparing& comparing, bool (*is_same)(const Entry& here, const Entry& there)) {
   auto published = earlier_copy({checkpoint.folder, checkpoint.name});
   if (!published) return published.take_error();
   if (!*published) return false;
   const auto tree = open_tree(source);
   if (!tree) return tree.take_error();
-  const auto walked = walk(*tree, {}, stop);
+  const auto walked = walk(*tree, {}, comparing.stop);
   if (!walked) return walked.take_error();
+  std::vector<FileToCompare> small, large;
   auto there = (*published)->next();
   for (const Entry& here : walked->entries) {
     while (there && there->path < here.path) there = (*published)->next();
-    if (!there || there->path != here.path) return false;
+    if (!there || there->path != here.path || there->type != here.type) return false;
     // A folder with several hosts' files has the mode of one of them.
-    if (here.type == EntryType::Folder || is_same(here, *there)) continue;
-    if (here.type != EntryType::File || !has_content_of(*tree, here, *there)) return false;
+    if (here.type == EntryType::Folder) continue;
+    if (here.type == EntryType::Symlink && there->target != here.target) return false;
+    if (here.type == EntryType::Symlink || is_same(here, *there)) continue;
+    if (there->size != here.size) return false;
+    if (!is_small(here) && comparing.reads == Reads::Small) return false;
+    (is_small(here) ? small : large).push_back({std::string(here.path.view()), here.size, there->hash});
   }
-  return true;
+  const auto have_small = have_hashes(*tree, small, comparing);
+  if (!have_small || !*have_small) return have_small;
+  return have_hashes(*tree, large, comparing);
 }
 
 bool is_hex(std::string_view text) {
@@ -138,14 +181,31 @@ Result<std::string> difference_to_joined(ManifestReader& joined, const std::file
 }  // namespace
 
 Result<bool> is_published_with(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
-                               const StopFlag& stop) {
-  return has_all(checkpoint, source, stop,
+                               const Comparing& comparing) {
+  return has_all(checkpoint, source, comparing,
                  [](const Entry& here, const Entry& there) { return is_same_source(there, here); });
 }
 
 Result<bool> has_state_of(const ShardedCheckpoint& checkpoint, const std::filesystem::path& source,
                           const StopFlag& stop) {
-  return has_all(checkpoint, source, stop, is_same_state);
+  const CopyOptions options;
+  const ProgressSink silent = [](const CopyProgress&) {};
+  return has_all(checkpoint, source, Comparing{Reads::Small, options, silent, stop}, is_same_state);
+}
+
+std::optional<CopyReport> published_in_state(const std::filesystem::path& path, std::int64_t written) {
+  const auto whole = check_whole(path.parent_path(), {.name = path.filename()});
+  if (!whole || whole->copy().written != written) return std::nullopt;
+  auto manifest = manifest_of_published({path.parent_path(), path.filename()});
+  if (!manifest || !*manifest) return std::nullopt;
+  const auto summary = summary_of(**manifest);
+  if (!summary) return std::nullopt;
+  CopyReport report;
+  report.bytes = summary->bytes;
+  report.files = summary->files;
+  report.hash = summary->hash;
+  report.unchanged = true;
+  return report;
 }
 
 Result<std::string> lost_file(const std::filesystem::path& path, const std::filesystem::path& source) {

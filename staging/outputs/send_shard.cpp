@@ -31,10 +31,11 @@ class SendShard {
     // No lock: without shards no join is in progress, and a published checkpoint gets none again.
     std::error_code error;
     if (!std::filesystem::exists(checkpoint_.shards(), error)) {
-      const auto published = is_published(options, stop);
+      const Comparing all{Reads::All, options, progress, stop};
+      const auto published = is_published(all);
       if (!published) return published.take_error();
       if (*published) return without_copy({true, {}});
-      if (auto may_send = check_other_files({}, stop); !may_send) return may_send.take_error();
+      if (auto may_send = check_other_files({}, all); !may_send) return may_send.take_error();
       auto newer = replaced_by();
       if (!newer) return newer.take_error();
       if (!newer->empty()) return replaced(std::move(*newer));
@@ -46,10 +47,11 @@ class SendShard {
     const auto begun = hosts_of_begun_join(checkpoint_);
     if (!begun) return begun.take_error();
     if (!begun->empty()) return complete_join(std::move(*lock), options, progress, stop);
-    const auto published = is_published(options, stop);
+    const Comparing now{has_shard(lock->path()) ? Reads::Small : Reads::All, options, progress, stop};
+    const auto published = is_published(now);
     if (!published) return published.take_error();
     if (*published) return already_published(std::move(*lock));
-    if (auto may_send = check_other_files(lock->path(), stop); !may_send) return may_send.take_error();
+    if (auto may_send = check_other_files(lock->path(), now); !may_send) return may_send.take_error();
 
     if (auto forgot = forget_other_attempt(lock->path(), own_.attempt.host, own_.attempt.text); !forgot)
       return forgot.take_error();
@@ -88,20 +90,32 @@ class SendShard {
                 "sent without `nodes` or `--nodes`");
   }
 
+  // While it waits there for others, it is not in what is published, and is compared again and again.
+  bool has_shard(const std::filesystem::path& shards) const {
+    std::error_code error;
+    return std::filesystem::exists(shards / own_.attempt.host, error);
+  }
+
   // With everything of the state that is to be sent. What the source holds is looked at first: it may be the
   // rest of a rotation, or half of the next save, and all of that be there.
-  Result<bool> is_published(const CopyOptions& options, const StopFlag& stop) const {
-    auto published = is_published_with(checkpoint_, own_.source, stop);
-    if (!published || !options.complete_state) return published;
-    const auto source = open_tree(own_.source);
-    if (!source) return source.take_error();
-    if (auto is_same = check_still_complete(*source, *options.complete_state); !is_same)
-      return is_same.take_error();
+  Result<bool> is_published(const Comparing& comparing) const {
+    auto published = is_published_with(checkpoint_, own_.source, comparing);
+    if (!published) return published;
+    if (auto is_same = check_state(comparing.options); !is_same) return is_same.take_error();
     return published;
   }
 
-  // `shards`: where another host may have begun it again; may be empty.
-  Result<> check_other_files(const std::filesystem::path& shards, const StopFlag& stop) const {
+  // Also before a refusal: a source that has changed is the first thing to know.
+  Result<> check_state(const CopyOptions& options) const {
+    if (!options.complete_state) return {};
+    const auto source = open_tree(own_.source);
+    if (!source) return source.take_error();
+    return check_still_complete(*source, *options.complete_state);
+  }
+
+  // Of one that is not published with what is here. `shards`: where another host may have begun it again; may
+  // be empty.
+  Result<> check_other_files(const std::filesystem::path& shards, const Comparing& compared) const {
     if (!own_.refuses_other_files || !own_.attempt.marker.empty()) return {};
     const auto earlier = earlier_copy({checkpoint_.folder, checkpoint_.name});
     if (!earlier) return fail(earlier.error());
@@ -111,9 +125,12 @@ class SendShard {
     if (!sent) return {};  // one of them is being replaced
     const auto is_of_other = [&](const PublishedCopy& shard) { return shard.name != own_.attempt.host; };
     if (std::ranges::any_of(*sent, is_of_other)) return {};
-    const auto has_state = has_state_of(checkpoint_, own_.source, stop);
-    if (!has_state) return fail(has_state.error());
-    return *has_state ? Result<>() : other_files_at(checkpoint_);
+    const Comparing all{Reads::All, compared.options, compared.progress, compared.stop};
+    const auto has_all = compared.reads == Reads::All ? Result<bool>(false) : is_published(all);
+    if (!has_all) return fail(has_all.error());
+    if (*has_all) return {};  // the join of the shard finds it
+    if (auto is_same = check_state(compared.options); !is_same) return is_same;
+    return other_files_at(checkpoint_);
   }
 
   // Another host's copy may have been published, and the shards deleted, since they were looked at. If

@@ -296,14 +296,12 @@ Result<> remove_published_shards(const ShardedCheckpoint& checkpoint, const Same
   auto lock = lock_shards(checkpoint.shards(), Holders::One);
   if (!lock) return lock.take_error();
   if (!*lock) return {};
-  if (!attempt.marker.empty() || !attempt.text.empty()) {
-    const auto published = read_entries({checkpoint.folder, checkpoint.name});
-    if (!published) return published.take_error();
-    auto shards = read_shards(lock->path());
-    if (!shards) return shards.take_error();
-    const Entry* marker = entry_named(*published, attempt.marker);
-    if (!remove_other_attempts(*shards, marker, attempt).empty()) return {};
-  }
+  const auto published = read_entries({checkpoint.folder, checkpoint.name});
+  if (!published) return published.take_error();
+  auto shards = read_shards(lock->path());
+  if (!shards) return shards.take_error();
+  const Entry* marker = entry_named(*published, attempt.marker);
+  if (!remove_other_attempts(*shards, marker, attempt).empty()) return {};
   return remove_locked_shards(checkpoint.shards(), std::move(*lock));
 }
 

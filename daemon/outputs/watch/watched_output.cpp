@@ -217,7 +217,7 @@ asio::awaitable<void> WatchedOutput::work() {
       (!was_tried(*plan.send) || context_.clock.steady() >= retry_.next)) {
     LocalCheckpoint next = *plan.send;
     // Without waiting: a newer checkpoint may be complete before all hosts' shards are there.
-    const auto job = co_await send(std::move(next), *seen, false);
+    const auto job = co_await send(std::move(next), *seen, Asked::ByRule);
     if (!job) retry_.error = job.error().message();
   }
   tell_others(plan.awaited, seen->owner);

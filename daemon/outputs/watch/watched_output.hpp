@@ -48,8 +48,10 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   void stop();
 
   // Sends the newest complete checkpoint, regardless of the rule; waits for one that changed a moment ago.
-  // NotFound if there is none, or no folder; Unavailable if its file system is not mounted.
-  asio::awaitable<Result<std::shared_ptr<Job>>> send_newest();
+  // NotFound if there is none, or no folder; Unavailable if its file system is not mounted. With `accepted`,
+  // of a request that a client repeats since the daemon was restarted: that checkpoint in that state, and no
+  // other. Mismatch if it is no longer complete.
+  asio::awaitable<Result<std::shared_ptr<Job>>> send_newest(std::optional<Accepted> accepted = {});
   // A job that wrote to it has ended: checks immediately, even after a failure. Refused if it has no rule for
   // completeness.
   Result<> job_ended();
@@ -77,6 +79,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
     std::vector<std::string> unknown;        // there without a manifest: a person may have copied them
     Bytes volume_bytes = 0;
   };
+  // ByRule: does not wait for other hosts' shards. Again: StageOutRequest::is_repeated.
+  enum class Asked { ByRule, Now, Again };
   asio::awaitable<Result<Seen>> look();
   asio::awaitable<Result<Seen>> look_until_settled();
   tl::unexpected<Error> no_folder(const Seen& seen) const;
@@ -89,7 +93,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   asio::awaitable<void> announce();
   void tell_others(std::vector<std::string> awaited, uid_t owner);
   asio::awaitable<Result<std::shared_ptr<Job>>> send(LocalCheckpoint checkpoint, const Seen& seen,
-                                                     bool waits_for_shards);
+                                                     Asked asked);
   asio::awaitable<void> note_end_of_sending(std::shared_ptr<Job> job, LocalCheckpoint sent);
   void note_result(const json::object& event);
   bool is_busy() const;

@@ -18,6 +18,26 @@ tl::unexpected<Error> nothing_complete(const config::Output& output,
               "docs/stage-out.md says when a checkpoint is complete");
 }
 
+Result<LocalCheckpoint> find_newest(const config::Output& output, const std::vector<LocalCheckpoint>& local) {
+  const LocalCheckpoint* newest = newest_complete(local);
+  return newest == nullptr ? nothing_complete(output, local) : Result<LocalCheckpoint>(*newest);
+}
+
+// One that is gone here, or in another state, may be held, or be on the volume: its sending finds that.
+Result<LocalCheckpoint> find_accepted(const config::Output& output, const std::vector<LocalCheckpoint>& local,
+                                      const Accepted& accepted) {
+  LocalCheckpoint one;
+  one.name = accepted.checkpoint;
+  one.written = accepted.written;
+  const LocalCheckpoint* here = find_named(local, accepted.checkpoint);
+  if (here == nullptr || here->written != accepted.written) return one;
+  if (here->incomplete.empty()) return *here;
+  return fail(Errc::Mismatch,
+              "output " + output.name + ": " + printable(one.name) +
+                  " is not complete, as it was when it was accepted: " + here->incomplete,
+              "send it again once it is complete");
+}
+
 // A higher one may be complete: the asker is told, since the job would lose what it did since.
 void add_unproven(const Holdings& seen, const std::vector<std::string>& unknown,
                   const staging::Standing& answer, json::object& found) {
@@ -89,15 +109,15 @@ tl::unexpected<Error> WatchedOutput::no_folder(const Seen& seen) const {
                   : "mount it there");
 }
 
-asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest() {
+asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest(std::optional<Accepted> accepted) {
   const auto self = shared_from_this();  // a reload may drop this output meanwhile
   auto seen = co_await look_until_settled();
   if (!seen) co_return fail(seen.error());
   if (!seen->missing.empty()) co_return no_folder(*seen);
-  const LocalCheckpoint* newest = newest_complete(seen->local);
-  if (newest == nullptr) co_return nothing_complete(settings_, seen->local);
-  LocalCheckpoint next = *newest;
-  auto job = co_await send(std::move(next), *seen, true);
+  auto next =
+      accepted ? find_accepted(settings_, seen->local, *accepted) : find_newest(settings_, seen->local);
+  if (!next) co_return next.take_error();
+  auto job = co_await send(std::move(*next), *seen, accepted ? Asked::Again : Asked::Now);
   co_return job;
 }
 

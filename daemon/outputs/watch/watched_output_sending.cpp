@@ -87,14 +87,15 @@ void WatchedOutput::note_result(const json::object& event) {
 }
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint,
-                                                                  const Seen& seen, bool waits_for_shards) {
+                                                                  const Seen& seen, Asked asked) {
   StageOutRequest request;
   request.source = (settings_.path / checkpoint.name).native();
   request.volume = settings_.volume;
   request.path = path_on_volume(settings_, checkpoint.name);
   request.nodes = settings_.nodes;
   request.marker = settings_.nodes > 1 ? settings_.marker : "";
-  request.waits = waits_for_shards;
+  request.waits = asked != Asked::ByRule;
+  request.is_repeated = asked == Asked::Again;
   request.rule = rule_of(settings_);
   request.asker.holder = "output " + settings_.name;
   request.asker.uid = seen.owner;

@@ -91,9 +91,9 @@ Sent final_error(const Error& error) {
 }
 
 // As check_still_complete() compares it: of what a link leads to.
-std::int64_t state_of(const std::filesystem::path& source) {
+staging::TreeTotals state_of(const std::filesystem::path& source) {
   const auto tree = staging::open_tree(source);
-  return tree ? staging::totals_of(tree->root()).written : 0;
+  return tree ? staging::totals_of(tree->root()) : staging::TreeTotals();
 }
 
 // The copy on the volume may be the only whole one.
@@ -126,6 +126,13 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
                 {"because", "a copy of " + get_shown(request, "source") + " replaces it"}});
   }
   auto report = staging::copy(get_text(request, "source"), path, options, sink, kNeverStopped);
+  // As after a restart of the daemon that had just published it.
+  const bool has_changed =
+      !report && (report.error().kind == Errc::Mismatch || report.error().kind == Errc::NotFound);
+  const auto there = has_changed && options.complete_state
+                         ? staging::published_in_state(path, *options.complete_state)
+                         : std::nullopt;
+  if (there) report = *there;
   if (report) {
     for (const std::string& sentence : *unproven) report->warnings.push_back(printable(sentence));
     return report_to_json(*report, path);
@@ -192,10 +199,11 @@ Sent send_shard(const json::object& request, const std::filesystem::path& path, 
 
 }  // namespace
 
-// {"source", "uid"} → {"written"}: makes the file or folder durable, with the permissions of "uid", and
-// answers the state of it that is (TreeTotals::written). Without it, a power cut may leave files short, and
-// the resumed copy would publish them. A source that can't be sent is left to "stage-out", which says why;
-// its state is 0, that of nothing.
+// {"source", "uid", "on_drive"?} → {"written", "identity"?}: makes the file or folder durable, with the
+// permissions of "uid", and answers the state of it that is (TreeTotals::written and ::identity). Without it,
+// a power cut may leave files short, and the resumed copy would publish them. "on_drive": the "identity" of
+// an earlier answer since the start of the host; what still has it is not flushed again. A source that can't
+// be sent is left to "stage-out", which says why; its state is 0, that of nothing.
 Result<json::object> flush_source_verb(const json::object& request, const ProgressLine& /*progress*/) {
   if (auto user = become_user(static_cast<uid_t>(get_int(request, "uid").value_or(0))); !user)
     return user.take_error();
@@ -204,12 +212,16 @@ Result<json::object> flush_source_verb(const json::object& request, const Progre
   const bool is_source =
       ::stat(source.c_str(), &info) == 0 && (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode));
   if (!is_source) return json::object{{"written", 0}};
-  const std::int64_t before = state_of(source);
+  const staging::TreeTotals before = state_of(source);
+  const auto known = get_int(request, "on_drive");
+  if (known && *known == before.identity && *known != 0)
+    return json::object{{"written", before.written}, {"identity", before.identity}};
   if (auto flushed = flush_file_system(source); !flushed) return flushed.take_error();
-  const std::int64_t written = state_of(source);  // an NFS server sets its times when it gets the data
-  if (written == before) return json::object{{"written", written}};
+  const staging::TreeTotals now = state_of(source);  // an NFS server sets its times when it gets the data
+  if (now.written == before.written && now.identity == before.identity)
+    return json::object{{"written", now.written}, {"identity", now.identity}};
   if (auto flushed = flush_file_system(source); !flushed) return flushed.take_error();
-  return json::object{{"written", written}};
+  return json::object{{"written", now.written}};
 }
 
 // {"source", "written", "root", "mount", "mounted", "path", "uid", "nodes", "marker", "attempt", "rule",

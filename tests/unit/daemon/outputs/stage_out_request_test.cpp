@@ -65,6 +65,53 @@ TEST(StageOutRequest, TheRecordOfAnEarlierVersionMayHaveNoState) {
   EXPECT_EQ(request_from_json(record)->written, 20) << "of version 0.2";
 }
 
+TEST(StageOutRequest, ThatIsRepeatedIsForTheStateThatWasAccepted) {
+  json::object body{{"source", "/out/step-1"}, {"destination", "checkpoints:run/step-1"}};
+  const auto first = request_of(body);
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(first->is_repeated || first->written);
+  StageOutRequest accepted = *first;
+  accepted.written = -9'007'199'254'740'993;  // more than a double has
+  for (const auto& member : accepted_of(accepted)) body[member.key()] = member.value();
+  const auto repeated = request_of(body);
+  ASSERT_TRUE(repeated) << repeated.error().message();
+  EXPECT_TRUE(repeated->is_repeated);
+  EXPECT_EQ(repeated->written, accepted.written);
+  for (const char* text : {"", "7x", " 7", "99999999999999999999"}) {
+    body["written"] = text;
+    EXPECT_FALSE(request_of(body)) << text;
+  }
+  body["written"] = 7;
+  EXPECT_FALSE(request_of(body)) << "it is a text";
+}
+
+TEST(StageOutRequest, OfAnOutputIsAcceptedForItsCheckpoint) {
+  StageOutRequest accepted = request_to_send();
+  accepted.written = 21;
+  accepted.rule = "rename";
+  const auto read = read_accepted(accepted_of(accepted));
+  ASSERT_TRUE(read && *read);
+  EXPECT_EQ((*read)->checkpoint, "step-1");
+  EXPECT_EQ((*read)->written, 21);
+  EXPECT_FALSE(read_accepted({{"checkpoint", "../x"}, {"written", "21"}}));
+  EXPECT_FALSE(read_accepted({{"checkpoint", "step-1"}}));
+}
+
+TEST(StageOutRequest, ThatIsRepeatedIsOutdatedByAnother) {
+  StageOutRequest repeated = request_to_send(), other = request_to_send();
+  repeated.written = other.written = 7;
+  other.written = 8;
+  EXPECT_FALSE(repeated.is_outdated_by(other)) << "it is a first one";
+  repeated.is_repeated = true;
+  EXPECT_TRUE(repeated.is_outdated_by(other));
+  other.written = 7;
+  EXPECT_FALSE(repeated.is_outdated_by(other));
+  other.attempt = "7.1";
+  EXPECT_TRUE(repeated.is_outdated_by(other));
+  other.source = "/out/other";
+  EXPECT_FALSE(repeated.is_outdated_by(other)) << "of something else";
+}
+
 TEST(StageOutRequest, OfAUserForAnotherStateOrAttemptIsALaterOne) {
   StageOutRequest earlier = request_to_send(), later = request_to_send();
   earlier.written = later.written = 7;

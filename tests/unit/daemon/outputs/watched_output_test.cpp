@@ -94,6 +94,24 @@ TEST_F(WatchedOutputTest, WithoutACompletionRuleCheckpointsAreSentOnlyOnRequest)
   EXPECT_THAT(text_of("stage-outs.log"), HasSubstr("step-2"));
 }
 
+// Without a rule, nothing tells whether what is there now is complete.
+TEST_F(WatchedOutputTest, ARepeatedRequestIsForTheCheckpointThatWasAccepted) {
+  settings.outputs["run7"].complete = config::Complete::OnRequest;
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 2));
+  const auto repeat = [&](const std::string& name, std::int64_t written) {
+    auto job = await(context, watches->find("run7")->send_newest(Accepted{name, written}));
+    EXPECT_TRUE(job && (*job || job->error().kind == Errc::Mismatch));
+    if (job && *job) run_until(context, [&] { return !(**job)->is_running(); });
+    return job && *job ? json::serialize((**job)->to_json().at("accepted")) : "mismatch";
+  };
+  EXPECT_EQ(repeat("step-2", 21), R"({"written":"21","checkpoint":"step-2"})");
+  EXPECT_EQ(repeat("step-1", 11), "mismatch") << "it is not complete any more";
+  EXPECT_EQ(repeat("step-2", 20), R"({"written":"20","checkpoint":"step-2"})") << "its copy says more";
+  EXPECT_THAT(text_of("stage-outs.log"), HasSubstr(R"("written":20)"));
+  EXPECT_EQ(repeat("step-0", 1), R"({"written":"1","checkpoint":"step-0"})") << "it may be published";
+}
+
 TEST_F(WatchedOutputTest, AFailedTransferIsRetriedOnlyAfterAPauseOrWhenTheJobEnds) {
   worker.on("stage-out", R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": ""}}')");
   watches->apply(settings);

@@ -56,6 +56,14 @@ TEST_F(QuietSourceTest, ASourceWithAReplacedFileIsNotPublished) {
   }));
 }
 
+// Of a request that version 0.2 has recorded.
+TEST_F(QuietSourceTest, ASourceIsKnownAlsoByItsLastChange) {
+  options_.complete_state = totals_of(source_).changed_ns;
+  ASSERT_OK(copy_with({}, source_, copy_, options_, kQuiet, stop_));
+  write_text(source_ / "small", "y");
+  EXPECT_KIND(copy_with({}, source_, copy_, options_, kQuiet, stop_), Errc::Mismatch);
+}
+
 TEST_F(QuietSourceTest, ASourceThatChangedSinceItWasFoundCompleteReplacesNoEarlierCopy) {
   options_.complete_state = totals_of(source_).written;
   ASSERT_OK(copy_while([] {}));

@@ -17,7 +17,8 @@ using namespace test;
 class Shards : public ShardsTest {
  protected:
   bool is_published_with(const std::string& host) {
-    const auto answer = staging::is_published_with(checkpoint_, source_of(host), stop_);
+    const auto answer =
+        staging::is_published_with(checkpoint_, source_of(host), {Reads::All, {}, kQuiet, stop_});
     EXPECT_TRUE(answer) << answer.error().message();
     return answer && *answer;
   }
@@ -278,6 +279,10 @@ TEST_F(Shards, AnUnfinishedShardIsDeletedOnceANewerCheckpointIsPublished) {
 TEST_F(Shards, ShardsLeftByAnInterruptedCallAreDeleted) {
   ASSERT_OK(remove_published_shards(checkpoint_, {}));
   save_and_send("a");
+  EXPECT_FALSE(remove_published_shards(checkpoint_, {})) << "nothing is published";
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_.shards()));
+  ASSERT_OK(join_shards(checkpoint_, 1));
+  send("a");
   ASSERT_OK(remove_published_shards(checkpoint_, {}));
   EXPECT_FALSE(std::filesystem::exists(checkpoint_.shards()));
 }

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "tests/unit/cli/fixture.hpp"
 
@@ -92,6 +94,64 @@ TEST_F(StageOut, ReplacesACopyOfAnotherSourceOnlyIfAsked) {
 
 TEST_F(StageOut, RefusesToKeepNone) {
   EXPECT_EQ(program.run({"stage-out", "/out/step-1", "checkpoints:x", "--keep", "0"}), 2);
+}
+
+// As when the daemon is restarted: it does not know the job that the first answer has.
+class StageOutAfterARestart : public ::testing::Test {
+ protected:
+  void restart_during(const std::string& target, const std::string& accepted, const std::string& end) {
+    program.client.answer("POST " + target, 202,
+                          R"({"id": "7", "key": "7-a", "verb": "stage-out", "subject": "x")" +
+                              (accepted.empty() ? "}" : R"(, "accepted": )" + accepted + "}"));
+    program.client.answer("POST " + target, 202,
+                          R"({"id": "1", "key": "1-b", "verb": "stage-out", "subject": "x"})");
+    program.client.stream_once("/v1/jobs/1-b/events", {{end}});
+  }
+  // The body of each request to that target.
+  std::vector<std::string> bodies(const std::string& target) const {
+    std::vector<std::string> bodies;
+    for (const std::string& sent : program.client.sent) {
+      if (sent.starts_with("POST " + target)) bodies.push_back(sent.substr(("POST " + target).size()));
+    }
+    return bodies;
+  }
+  Program program;
+  const std::string done_ =
+      R"({"event": "done", "result": {"name": "x", "path": "/mnt/x", "served_from": "copied"}})";
+};
+
+// What the source has become since is half of the next save.
+TEST_F(StageOutAfterARestart, AsksForTheStateThatWasAccepted) {
+  restart_during("/v1/stage-outs", R"({"written": "-21"})",
+                 R"({"event": "failed", "error": {"kind": "mismatch", "what": "it changed"}})");
+  EXPECT_EQ(program.run({"stage-out", "/out/step-1", "checkpoints:x", "--keep", "1"}), 6);
+  EXPECT_EQ(bodies("/v1/stage-outs"),
+            (std::vector<std::string>{
+                R"( {"source":"/out/step-1","destination":"checkpoints:x","keep":1})",
+                R"( {"source":"/out/step-1","destination":"checkpoints:x","keep":1,"written":"-21"})"}));
+}
+
+TEST_F(StageOutAfterARestart, OfAnOutputAsksForTheCheckpointThatWasAccepted) {
+  restart_during("/v1/outputs/run7/send", R"({"checkpoint": "step-3", "written": "31"})", done_);
+  EXPECT_EQ(program.run({"stage-out", "run7"}), 0) << program.errors();
+  EXPECT_EQ(bodies("/v1/outputs/run7/send"),
+            (std::vector<std::string>{"", R"( {"checkpoint":"step-3","written":"31"})"}));
+}
+
+TEST_F(StageOutAfterARestart, RepeatsItsRequestToADaemonThatTellsNoState) {
+  restart_during("/v1/stage-outs", "", done_);
+  EXPECT_EQ(program.run({"stage-out", "/out/step-1", "checkpoints:x"}), 0) << program.errors();
+  EXPECT_EQ(bodies("/v1/stage-outs"),
+            std::vector<std::string>(2, R"( {"source":"/out/step-1","destination":"checkpoints:x"})"));
+}
+
+// Something else is being sent to that name: no restart is to blame.
+TEST_F(StageOutAfterARestart, EndsWithTheReasonForWhichItIsNotAccepted) {
+  program.client.answer("POST /v1/stage-outs", 202, R"({"id": "7", "key": "7-a", "verb": "stage-out"})");
+  program.client.answer("POST /v1/stage-outs", 503,
+                        R"({"error": {"kind": "unavailable", "what": "job 2 sends /out/other there"}})");
+  EXPECT_EQ(program.run({"stage-out", "/out/step-1", "checkpoints:x"}), 4);
+  EXPECT_NE(program.errors().find("job 2 sends /out/other there"), std::string::npos) << program.errors();
 }
 
 }  // namespace
