@@ -171,7 +171,9 @@ Origin origin_between(const OriginSource& source, const OriginCounters& before, 
     origin.counter = "NFS mount";
   } else if (paths && *paths > device.value_or(0)) {
     origin.bytes = paths;
-    origin.counter = "paths of " + source.device;
+    const bool are_drives =
+        std::ranges::find(source.path_devices, source.device) != source.path_devices.end();
+    origin.counter = (are_drives ? "drives of the file system on " : "paths of ") + source.device;
   } else if (device && (*device > 0 || !origin.nic_bytes)) {
     origin.bytes = device;
     origin.counter = "block device " + source.device;

@@ -137,6 +137,15 @@ std::string device_name(const SystemRoot& root, const MountFacts& mount, std::ui
   return error ? fs::path(mount.source).filename().string() : source.filename().string();
 }
 
+// A btrfs has a folder with the names of all its drives.
+std::vector<std::string> drives_of_btrfs(const SystemRoot& root, const std::string& device) {
+  for (const std::string& name : names_in(root / "sys/fs/btrfs")) {
+    std::vector<std::string> drives = names_in(root / "sys/fs/btrfs" / name / "devices");
+    if (std::ranges::find(drives, device) != drives.end()) return drives;
+  }
+  return {};
+}
+
 NicFacts read_nic(const SystemRoot& root, const std::string& name) {
   NicFacts nic;
   nic.name = name;
@@ -191,6 +200,10 @@ StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount,
     Reader reader(root, facts);
     if (!name.empty()) reader.look_at_device(name);
     nics = reader.nics();
+    if (mount.type == "btrfs") {
+      const auto drives = drives_of_btrfs(root, name);
+      if (drives.size() > 1) facts.origin.path_devices = drives;
+    }
   }
   if (nics.empty() && !facts.address.empty()) {
     std::string nic = nic_towards(facts.address);

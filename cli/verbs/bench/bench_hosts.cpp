@@ -95,7 +95,7 @@ class TogetherRun {
   Duration patience_of(unsigned cell) const {
     if (cell == 0) return Duration(kToBegin);
     if (cell == 1) return bench::longest_run(options_, 0) + Duration(kToBegin);
-    return bench::cell_deadline(options_) + Duration(kBetween);
+    return std::max(bench::cell_deadline(options_), bench::layout_deadline(options_)) + Duration(kBetween);
   }
 
   Result<Measured> merge(bench::Record record) {

@@ -226,6 +226,26 @@ TEST(Storage, APartitionOfAPcieDriveIsLocal) {
   EXPECT_TRUE(facts.address.empty());
 }
 
+TEST(Storage, ABtrfsOfSeveralDrivesIsCountedAtAllOfThem) {
+  const Tree tree;
+  for (const char* name : {"nvme1n1", "nvme2n1"}) {
+    tree.put("sys/devices/pci/" + std::string(name) + "/stat", "1 0 8 0 0 0 0 0\n");
+    tree.link("sys/class/block/" + std::string(name), "sys/devices/pci/" + std::string(name));
+    tree.link("sys/fs/btrfs/1b2c/devices/" + std::string(name), "sys/devices/pci/" + std::string(name));
+  }
+  tree.put("sys/fs/btrfs/features/raid1c34", "0\n");
+  const MountFacts mount{"/data", "/dev/nvme1n1", "btrfs", "rw"};
+  const StorageFacts facts = read_storage_facts(tree.root(), mount, 0);
+  EXPECT_EQ(facts.kind, PathKind::Local);
+  EXPECT_EQ(facts.origin.path_devices, (std::vector<std::string>{"nvme1n1", "nvme2n1"}));
+  const OriginCounters before = read_origin(tree.root(), facts.origin);
+  for (const char* name : {"nvme1n1", "nvme2n1"})
+    tree.put("sys/devices/pci/" + std::string(name) + "/stat", "1 0 2056 0 0 0 0 0\n");
+  const Origin origin = origin_between(facts.origin, before, read_origin(tree.root(), facts.origin));
+  EXPECT_EQ(origin.bytes, 2 * 2048u * 512u);
+  EXPECT_EQ(origin.counter, "drives of the file system on nvme1n1");
+}
+
 TEST(Storage, AnNfsMountIsANasAndATmpfsIsMemory) {
   Tree tree;
   tree.put("sys/class/bdi/0:0/read_ahead_kb", "128\n");

@@ -63,6 +63,44 @@ TEST(Verdict, CheckpointsAreTimedForStageOut) {
       "stage-out the job waits 3 min 09 s less than for nfs.");
 }
 
+Record checkpoints_of(const std::vector<Bytes>& local, const std::vector<Bytes>& nfs) {
+  Record record = worked_example();
+  record.asked.demand = {};
+  record.asked.checkpoint = checkpoint_like("llama3-8b");
+  for (unsigned round = 1; round <= local.size(); ++round)
+    record.cells.push_back(valid_cell("local", "checkpoint", round, local[round - 1], 1, {}));
+  for (unsigned round = 1; round <= nfs.size(); ++round)
+    record.cells.push_back(valid_cell("nfs", "checkpoint", round, nfs[round - 1], 1, {}));
+  return record;
+}
+
+TEST(Verdict, ACheckpointsTimeNeedsThreeRoundsAndAGainAClearDifference) {
+  const Bytes gigabyte = 1'000'000'000;
+  const Record two = checkpoints_of({10 * gigabyte, 10 * gigabyte}, {gigabyte, gigabyte});
+  EXPECT_EQ(sentences_of(verdict_of(two)).front(),
+            "Not decided: no path has three valid rounds of 'checkpoint': measure again with --scenario "
+            "checkpoint.");
+  const Record alike =
+      checkpoints_of({2 * gigabyte, 3 * gigabyte, 2 * gigabyte}, {2 * gigabyte, 2 * gigabyte, 3 * gigabyte});
+  EXPECT_THAT(sentences_of(verdict_of(alike)).front(),
+              HasSubstr("with stage-out the job waits not clearly less than for nfs."));
+}
+
+TEST(Verdict, ACheckpointsTimeIsNotThatOfALimitNorOfOneHostOfSeveral) {
+  const std::vector<Bytes> rates(3, 10'000'000'000);
+  Record record = checkpoints_of(rates, rates);
+  record.hosts = {"spark-1", "spark-2"};
+  EXPECT_THAT(sentences_of(verdict_of(record)).front(),
+              HasSubstr("written by one of 2 hosts that all write"));
+  const json::object shown = to_json(verdict_of(record));
+  EXPECT_EQ(get_array(*get_object(shown, "checkpoint"), "times")->size(), 2U);
+  record.paths[2].at_once = {{"checkpoint", 0.5}};
+  EXPECT_THAT(sentences_of(verdict_of(record)), Contains(HasSubstr("the checkpoint to nfs is left out")));
+  record.rate_limit = 500'000'000;
+  EXPECT_EQ(sentences_of(verdict_of(record)).front(),
+            "Not decided: the run was held to 500 MB/s (--rate-limit).");
+}
+
 TEST(Verdict, CautionsFollowTheAnswer) {
   Record record = worked_example();
   record.paths[1].storage.kind = PathKind::Memory;
@@ -129,6 +167,25 @@ TEST(Verdict, IsNotDecidedByAnInterruptedOrAThrottledRun) {
   record = worked_example();
   record.rate_limit = 500'000'000;
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("held to 500 MB/s"));
+}
+
+// The limit makes all paths equal.
+TEST(Verdict, AThrottledRunTellsNoBreakEvenNoTimeAndNoShare) {
+  Record record = worked_example();
+  for (Cell& cell : record.cells) cell.bytes = 1'000'000'000;
+  record.rate_limit = 500'000'000;
+  for (const double demand : {0.0, 3.2e9}) {
+    record.asked.demand.bytes_per_second = demand;
+    const auto sentences = sentences_of(verdict_of(record));
+    for (const char* words : {"pays", "feeds", "gains", "takes no less"})
+      EXPECT_THAT(sentences, Not(Contains(HasSubstr(words))));
+    EXPECT_THAT(sentences, Contains(HasSubstr("nfs reads 500 MB/s"))) << "as the table does";
+    const json::object shown = to_json(verdict_of(record));
+    EXPECT_TRUE(get_array(shown, "ways")->empty());
+    const json::object& source = get_array(shown, "sources")->front().as_object();
+    EXPECT_FALSE(source.contains("pays_from_epoch"));
+    EXPECT_TRUE(source.at("fed_share").is_null());
+  }
 }
 
 TEST(Verdict, ADatasetLargerThanTheFreeSpaceIsTrainedDirectly) {
@@ -203,6 +260,10 @@ TEST(Verdict, NodesShareTheTargetsRateAndTheReportStatesTheAssumption) {
   const Verdict verdict = verdict_of(record);
   EXPECT_DOUBLE_EQ(verdict.sources[0].read.typical.value, 0.7e9);
   EXPECT_DOUBLE_EQ(verdict.local_read->typical.value, 6.5e9);
+  EXPECT_THAT(
+      sentences_of(verdict),
+      Contains(HasSubstr("Measured by 'shards', a target's rates divided among 4 nodes: nvme-tcp reads "
+                         "700 MB/s")));
   EXPECT_THAT(sentences_of(verdict).back(), HasSubstr("Assumed: 4 nodes that read at once"));
 }
 
@@ -241,6 +302,30 @@ TEST(Verdict, SpaceThatEvictionCouldFreeCounts) {
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("not enough space"));
   record.asked.is_staged = true;
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("(it is already)"));
+}
+
+TEST(Verdict, ACopyThatExistsCostsNothingAndNeedsNoMeasurementOfACopy) {
+  Record record = worked_example();
+  record.asked.is_staged = true;
+  std::erase_if(record.cells, [](const Cell& cell) { return cell.scenario == "stagecopy"; });
+  const Verdict verdict = verdict_of(record);
+  const auto sentences = sentences_of(verdict);
+  EXPECT_EQ(sentences.front(),
+            "Stage first: 30 epochs of 1.20 TB take 1 h 32 min staged (it is already), 2 h 02 min less than "
+            "read from nvme-tcp directly.");
+  EXPECT_THAT(sentences,
+              Contains("The staged copy is faster than reading from nfs from the first epoch on."));
+  EXPECT_THAT(sentences, Not(Contains(HasSubstr("break-even"))));
+  EXPECT_THAT(sentences, Not(Contains(HasSubstr("left out"))));
+  const json::object shown = to_json(verdict);
+  const json::object& source = get_array(shown, "sources")->front().as_object();
+  EXPECT_EQ(get_double(source, "break_even_epochs"), 0);
+  EXPECT_EQ(get_double(source, "pays_from_epoch"), 1);
+  record.asked.demand.bytes_per_second = 1e9;
+  EXPECT_THAT(
+      sentences_of(verdict_of(record)),
+      Contains("The staged copy is no faster than reading from nvme-tcp: an epoch from the local drive "
+               "takes no less."));
 }
 
 TEST(Verdict, ARunWithoutALocalPathReportsThatItIsMissing) {
