@@ -73,7 +73,10 @@ std::string answer(const Verdict& verdict) {
       if (!decision.has_room) {
         return "Train directly from " + decision.direct->source + ", " +
                seconds_text(decision.direct->seconds.value) + " for " + epochs + of +
-               ": it can't be staged, the local drive has not enough space.";
+               ": it can't be staged, there is not enough space: " +
+               format_bytes(verdict.question.local_room) + ", and " +
+               format_bytes(static_cast<Bytes>(kRoomFactor * static_cast<double>(verdict.question.dataset))) +
+               " are needed.";
       }
       return "Train directly: " + epochs + of + take + seconds_text(decision.direct->seconds.value) + " " +
              way_text(*decision.direct) + ", " +

@@ -79,7 +79,7 @@ class TogetherRun {
     if (problem_ && problem_->kind != Errc::Cancelled) return fail(std::move(*problem_));
     if (!record) return record.take_error();
     if (record->interrupted) return Measured{std::move(*record), ""};
-    return merge(std::move(*record));
+    return merge(std::move(*record), hosts);
   }
 
  private:
@@ -98,11 +98,17 @@ class TogetherRun {
     return std::max(bench::cell_deadline(options_), bench::layout_deadline(options_)) + Duration(kBetween);
   }
 
-  Result<Measured> merge(bench::Record record) {
+  Result<Measured> merge(bench::Record record, const std::vector<std::string>& hosts) {
     auto others = together_.records(bench::longest_run(options_, 1), context_.stop);
     if (!others) return others.take_error();
     std::vector<bench::Record> records = {std::move(record)};
-    for (bench::Record& other : *others) records.push_back(std::move(other));
+    for (std::size_t i = 0; i < others->size(); ++i) {
+      bench::Record& other = (*others)[i];
+      const bool is_taken = std::ranges::any_of(
+          records, [&](const bench::Record& one) { return one.host.name == other.host.name; });
+      if (is_taken) other.host.name = hosts[i];  // cloned hosts have one name
+      records.push_back(std::move(other));
+    }
     std::vector<bench::Record> aligned = records;
     bench::align_clocks(aligned);
     auto table = bench::merge_runs(aligned);

@@ -93,6 +93,20 @@ TEST_F(BenchWith, HostsInStepMeasureAtOnceAlsoIfTheirClocksDiffer) {
   EXPECT_EQ(program.output().find("at once for"), std::string::npos) << program.output();
 }
 
+TEST_F(BenchWith, HostsThatCallThemselvesTheSameEachKeepTheirRecord) {
+  bench::Record other = answer;
+  other.cells[0].bytes *= 3;
+  std::ofstream(folder / "record") << json::serialize(bench::to_json(other));
+  ssh_does(
+      "for cell in 0 1; do echo ready $cell; read word; done; printf 'record '; cat $(dirname $0)/record; "
+      "echo");
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--with", "10.0.0.2", "--runs", runs()}), 0)
+      << program.errors();
+  EXPECT_NE(program.output().find("spark1, 10.0.0.2"), std::string::npos) << program.output();
+  for (const char* name : {"host-spark1.json", "host-10.0.0.2.json"})
+    EXPECT_TRUE(std::filesystem::exists(folder / "runs" / answer.run_id / name)) << name;
+}
+
 TEST_F(BenchWith, TheOtherHostStartsAtItsPartOfTheFiles) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
