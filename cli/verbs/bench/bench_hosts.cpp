@@ -23,7 +23,9 @@ Result<std::vector<std::string>> command_for(const bench::BenchOptions& options)
   auto scenarios = bench::check_options(options);
   if (!scenarios) return scenarios.take_error();
   std::vector<std::string> words = {"spark-stage", "bench", "in-step", "--quiet"};
-  for (const bench::PathUnderTest& path : options.paths) words.push_back(path.name + "=" + path.path);
+  // ssh begins in the user's home folder.
+  for (const bench::PathUnderTest& path : options.paths)
+    words.push_back(path.name + "=" + absolute_path(path.path).value_or(path.path).string());
   const auto add = [&](const char* option, const std::string& value) {
     words.emplace_back(option);
     words.push_back(value);

@@ -93,6 +93,14 @@ TEST_F(BenchWith, HostsInStepMeasureAtOnceAlsoIfTheirClocksDiffer) {
   EXPECT_EQ(program.output().find("at once for"), std::string::npos) << program.output();
 }
 
+TEST_F(BenchWith, ARelativePathIsTheSameFolderOnTheOtherHost) {
+  ssh_does("exit 1");
+  program.run({"bench", "nfs=b/c", "--with", "spark2", "--runs", runs()});
+  const std::string line = read_file(folder / "line").value();
+  EXPECT_NE(line.find("nfs=" + (std::filesystem::current_path() / "b/c").string()), std::string::npos)
+      << line;
+}
+
 TEST_F(BenchWith, HostsThatCallThemselvesTheSameEachKeepTheirRecord) {
   bench::Record other = answer;
   other.cells[0].bytes *= 3;
