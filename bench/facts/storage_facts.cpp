@@ -29,6 +29,10 @@ constexpr std::array kControllerSettings = {
     std::pair{"ctrl_loss_tmo", "controller loss"},
 };
 
+// Types of network file systems beside NFS, whose bytes nothing counts.
+constexpr std::array<std::string_view, 10> kOtherNas = {
+    "cifs", "smb3", "9p", "ceph", "lustre", "beegfs", "gpfs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs"};
+
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names = names_in_folder(folder);
   std::sort(names.begin(), names.end());
@@ -191,7 +195,7 @@ StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount,
   std::vector<std::string> nics;
   if (mount.type == "nfs" || mount.type == "nfs4") {
     look_at_nfs(root, mount, device, facts);
-  } else if (mount.type == "cifs" || mount.type == "smb3" || mount.type == "9p" || mount.type == "ceph") {
+  } else if (std::ranges::find(kOtherNas, mount.type) != kOtherNas.end()) {
     facts.kind = PathKind::Nas;
   } else if (mount.type == "tmpfs" || mount.type == "ramfs") {
     facts.kind = PathKind::Memory;

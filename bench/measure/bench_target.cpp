@@ -172,6 +172,9 @@ Result<BenchTarget> BenchTarget::inspect(const PathUnderTest& path, const System
   target.device = look->device;
   target.space = look->space;
   target.read_facts(root);
+  // The datasets of a ZFS pool share its space.
+  if (const auto& mount = target.record.mount; mount && mount->type == "zfs")
+    target.space = "zfs " + mount->source.substr(0, mount->source.find('/'));
   return target;
 }
 

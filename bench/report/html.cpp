@@ -167,7 +167,8 @@ std::string table(const Record& record) {
   return text + "</tbody>\n</table>\n" + remarks_list(remarks) +
          element("p",
                  "The ratio is the median by that of " + baseline +
-                     "; ≈: round by round there is no clear difference. CPU: seconds of the whole host for a "
+                     "; ≈: round by round there is no clear difference; ?: too few rounds to tell. CPU: "
+                     "seconds of the whole host for a "
                      "gigabyte, kernel threads included, an idle host's taken off; -: no more than that.");
 }
 

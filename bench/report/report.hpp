@@ -29,8 +29,8 @@ std::string why_no_number(const PathRecord& path, const ScenarioRecord& scenario
 std::string rounds_text(const Record& record);
 
 // "0.39x": the path's median divided by the baseline's, both as printed; preceded by "≈" if the rounds,
-// compared in pairs, show no clear difference. Empty for the baseline itself, and if the two are not
-// comparable.
+// compared in pairs, show no clear difference; followed by "?" if they are too few. Empty for the baseline
+// itself, and if the two are not comparable.
 std::string ratio_to_baseline(const Record& record, const PathRecord& path, const ScenarioRecord& scenario);
 
 // Facts about a path and its storage, as pairs of name and text.

@@ -55,7 +55,7 @@ class Table {
                                : "figures of " + rounds_text(record_) + " rounds";
     if (record_.paths.size() > 1) {
       how += "; x: the median by that of " + record_.paths[baseline_of(record_)].name +
-             ", ≈: no clear difference, [n]: a remark below";
+             ", ≈: no clear difference, ?: too few rounds to tell, [n]: a remark below";
     }
     out_ += wrapped(how, 2);
     if (record_.rate_limit > 0) {

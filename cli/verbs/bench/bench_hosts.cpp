@@ -102,7 +102,10 @@ class TogetherRun {
 
   Result<Measured> merge(bench::Record record, const std::vector<std::string>& hosts) {
     auto others = together_.records(bench::longest_run(options_, 1), context_.stop);
-    if (!others) return others.take_error();
+    if (!others) {
+      keep_incomplete(std::move(record), others.error());
+      return others.take_error();
+    }
     std::vector<bench::Record> records = {std::move(record)};
     for (std::size_t i = 0; i < others->size(); ++i) {
       bench::Record& other = (*others)[i];
@@ -118,9 +121,17 @@ class TogetherRun {
     bench::Record merged = bench::merged_record(aligned);
     if (!options_.runs_folder.empty()) {
       if (auto kept = bench::keep_merged(options_.runs_folder, merged, records); !kept)
-        return kept.take_error();
+        merged.warnings.push_back(kept.error().message());
     }
     return Measured{std::move(merged), std::move(*table)};
+  }
+
+  // Its rates are those of a host beside others, not of one alone.
+  void keep_incomplete(bench::Record record, const Error& why) const {
+    if (options_.runs_folder.empty()) return;
+    record.interrupted = true;
+    record.warnings.push_back("measured while other hosts read, whose results are missing: " + why.message());
+    (void)bench::keep_merged(options_.runs_folder, record, {});  // the error that is reported is the first
   }
 
   Context& context_;

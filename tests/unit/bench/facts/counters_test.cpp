@@ -257,6 +257,8 @@ TEST(Storage, AnNfsMountIsANasAndATmpfsIsMemory) {
   EXPECT_EQ(nfs.settings,
             (std::vector<std::pair<std::string, std::string>>{
                 {"vers", "4.2"}, {"nconnect", "8"}, {"rsize", "1048576"}, {"read-ahead KiB", "128"}}));
+  for (const char* type : {"cifs", "ceph", "lustre", "fuse.glusterfs"})
+    EXPECT_EQ(read_storage_facts(tree.root(), {"/mnt/x", "x", type, "rw"}, 0).kind, PathKind::Nas) << type;
   EXPECT_EQ(read_storage_facts(tree.root(), {"/tmp", "tmpfs", "tmpfs", "rw"}, 0).kind, PathKind::Memory);
 }
 

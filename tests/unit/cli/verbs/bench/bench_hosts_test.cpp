@@ -93,6 +93,16 @@ TEST_F(BenchWith, HostsInStepMeasureAtOnceAlsoIfTheirClocksDiffer) {
   EXPECT_EQ(program.output().find("at once for"), std::string::npos) << program.output();
 }
 
+TEST_F(BenchWith, TheRecordOfThisHostAloneIsNotKeptAsAWholeRun) {
+  ssh_does("for cell in 0 1; do echo ready $cell; read word; done; echo 'no space' >&2; exit 1");
+  EXPECT_NE(program.run({"bench", "nfs=/mnt/b", "--with", "spark2", "--runs", runs()}), 0);
+  const auto kept = bench::load_record(runs(), "last");
+  ASSERT_TRUE(kept) << kept.error().message();
+  EXPECT_TRUE(kept->interrupted);
+  ASSERT_EQ(kept->warnings.size(), 1u);
+  EXPECT_NE(kept->warnings[0].find("spark2"), std::string::npos) << kept->warnings[0];
+}
+
 TEST_F(BenchWith, ARelativePathIsTheSameFolderOnTheOtherHost) {
   ssh_does("exit 1");
   program.run({"bench", "nfs=b/c", "--with", "spark2", "--runs", runs()});
