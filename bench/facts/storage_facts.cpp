@@ -215,6 +215,7 @@ StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount,
   }
   if (nics.empty()) return facts;
   facts.origin.nic = nics.front();
+  facts.origin.more_nics.assign(nics.begin() + 1, nics.end());
   facts.nic = read_nics(root, nics);
   return facts;
 }

@@ -24,6 +24,7 @@ struct OriginSource {
                                           // system of several drives: all of them, `device` among them
   std::string nfs_mount;                  // mount point; empty: no NFS
   std::string nic;                        // on the route to the target; empty: local, or unknown
+  std::vector<std::string> more_nics;     // of further paths to it
 };
 
 // Bytes read from the storage between two samples.

@@ -208,6 +208,10 @@ TEST(Storage, TheCardsOfAllLivePathsCount) {
   EXPECT_DOUBLE_EQ(facts.nic.bytes_per_second, 50e9);
   EXPECT_EQ(facts.nic.mtu, 9000u);
   EXPECT_EQ(facts.origin.nic, "fast0");
+  tree.put("sys/class/net/fast0/statistics/rx_bytes", "1000\n");
+  EXPECT_FALSE(read_origin(tree.root(), facts.origin).nic) << "not known of fast1";
+  tree.put("sys/class/net/fast1/statistics/rx_bytes", "500\n");
+  EXPECT_EQ(read_origin(tree.root(), facts.origin).nic, 1500u);
   tree.put("sys/class/net/fast1/speed", "-1\n");
   facts = read_storage_facts(tree.root(), mount, 0);
   EXPECT_EQ(facts.nic.bytes_per_second, 0) << "unknown";
