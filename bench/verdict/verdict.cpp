@@ -127,9 +127,9 @@ class Judge {
     }
     Source source{path.name, std::move(*read), std::nullopt};
     const bool is_to_copy = !verdict_.local.empty() && !verdict_.question.is_staged;
-    if (!verdict_.local.empty()) source.copy = copy_of(path, why);
-    if (source.copy && is_to_copy) check_copied_files(path);
-    check_at_once(path, source.copy && is_to_copy);
+    if (is_to_copy) source.copy = copy_of(path, why);
+    if (source.copy) check_copied_files(path);
+    check_at_once(path, source.copy.has_value());
     if (!source.copy && is_to_copy) {
       verdict_.notes.push_back("staging from " + path.name + " is left out: " + join(why, "; "));
     }
@@ -208,35 +208,40 @@ class Judge {
       all.lacks = reasons_against(record_);
       return;
     }
-    std::optional<Rate> local;
-    for (const bool is_local : {true, false}) {
-      for (const PathRecord& path : record_.paths) {
-        if ((path.name == verdict_.local) == is_local) time_checkpoint(path, local);
-      }
-    }
+    if (!record_.paths.empty()) time_each_path(record_.paths[baseline_of(record_)]);
     if (all.times.empty())
       all.lacks = {
           "no path has three valid rounds of 'checkpoint': measure again with --scenario checkpoint"};
   }
 
-  void time_checkpoint(const PathRecord& path, std::optional<Rate>& local) {
+  // `first` is the path to stage to, if it is local.
+  void time_each_path(const PathRecord& first) {
+    std::optional<Rate> local;
+    if (!is_remote(first.storage.kind)) local = time_checkpoint(first, std::nullopt);
+    verdict_.checkpoints.has_local = local.has_value();
+    for (const PathRecord& path : record_.paths) {
+      if (is_remote(first.storage.kind) || path.name != first.name) time_checkpoint(path, local);
+    }
+  }
+
+  std::optional<Rate> time_checkpoint(const PathRecord& path, const std::optional<Rate>& local) {
     std::vector<std::string> why;
     const auto rate = measured_rate(record_, path, "checkpoint", 1, why);
     for (const ScenarioOverlap& overlap : path.at_once) {
       if (overlap.scenario != "checkpoint" || overlap.share >= kEnoughOverlap) continue;
       verdict_.notes.push_back("the checkpoint to " + path.name +
                                " is left out: " + apart_words(path.name, overlap));
-      return;
+      return std::nullopt;
     }
-    if (!rate) return;
+    if (!rate) return std::nullopt;
     const auto bytes = static_cast<double>(verdict_.checkpoints.bytes);
     const Estimate& typical = rate->typical;
     CheckpointTime time{path.name,
                         {bytes / typical.value, {bytes / typical.range.high, bytes / typical.range.low}}};
-    if (path.name == verdict_.local) local = rate;
     // The local path's time by this one's is this one's rate by the local path's.
     if (local) time.local_by_this = compare_rounds(local->rounds, rate->rounds).difference;
     verdict_.checkpoints.times.push_back(std::move(time));
+    return rate;
   }
 
   void add_cautions() {

@@ -46,6 +46,7 @@ struct CheckpointTime {
 struct Checkpoints {
   Bytes bytes = 0;                    // of one; 0: not asked
   std::vector<CheckpointTime> times;  // of each path that may be written, local first
+  bool has_local = false;             // the first of them is of the path to stage to
   std::vector<std::string> lacks;     // why there are no times
 };
 

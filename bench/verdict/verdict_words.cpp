@@ -47,7 +47,7 @@ std::string checkpoint_text(const Verdict& verdict) {
       "A checkpoint of " + format_bytes(bytes) + ", written by " +
       (hosts > 1 ? "one of " + std::to_string(hosts) + " hosts that all write" : "this host alone") +
       ", takes " + join(words, ", ");
-  if (times.front().path != verdict.local || times.size() < 2) return text + ".";
+  if (!verdict.checkpoints.has_local || times.size() < 2) return text + ".";
   for (std::size_t i = 1; i < times.size(); ++i) {
     const double less = times[i].seconds.value - times.front().seconds.value;
     text += i == 1 ? ": with stage-out the job waits " : ", ";
