@@ -49,7 +49,7 @@ Result<> refuse_itself(const std::vector<std::string>& hosts) {
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i].empty() || hosts[i].starts_with('-'))
       return fail(Errc::Invalid, "--with: '" + printable(hosts[i]) + "' is no name of a host");
-    if (hosts[i] == name || hosts[i] == "localhost") {
+    if (hosts[i] == name || hosts[i].starts_with(name + ".") || hosts[i] == "localhost") {
       return fail(Errc::Invalid, "--with " + printable(hosts[i]) + " is this host, which measures anyway",
                   "name the other hosts");
     }
@@ -107,11 +107,16 @@ class TogetherRun {
       return others.take_error();
     }
     std::vector<bench::Record> records = {std::move(record)};
+    std::vector<std::string> doubts;  // cloned hosts have one name
     for (std::size_t i = 0; i < others->size(); ++i) {
       bench::Record& other = (*others)[i];
       const bool is_taken = std::ranges::any_of(
           records, [&](const bench::Record& one) { return one.host.name == other.host.name; });
-      if (is_taken) other.host.name = hosts[i];  // cloned hosts have one name
+      if (is_taken) {
+        doubts.push_back(printable(hosts[i]) + " calls itself " + printable(other.host.name) +
+                         ", like another one: if they are one host, it measured twice");
+        other.host.name = hosts[i];
+      }
       records.push_back(std::move(other));
     }
     std::vector<bench::Record> aligned = records;
@@ -119,6 +124,7 @@ class TogetherRun {
     auto table = bench::merge_runs(aligned);
     if (!table) return table.take_error();
     bench::Record merged = bench::merged_record(aligned);
+    merged.warnings.insert(merged.warnings.end(), doubts.begin(), doubts.end());
     if (!options_.runs_folder.empty()) {
       if (auto kept = bench::keep_merged(options_.runs_folder, merged, records); !kept)
         merged.warnings.push_back(kept.error().message());

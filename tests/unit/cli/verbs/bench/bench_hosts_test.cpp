@@ -121,6 +121,7 @@ TEST_F(BenchWith, HostsThatCallThemselvesTheSameEachKeepTheirRecord) {
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--with", "10.0.0.2", "--runs", runs()}), 0)
       << program.errors();
   EXPECT_NE(program.output().find("spark1, 10.0.0.2"), std::string::npos) << program.output();
+  EXPECT_NE(program.output().find("warning: 10.0.0.2 calls itself spark1"), std::string::npos);
   for (const char* name : {"host-spark1.json", "host-10.0.0.2.json"})
     EXPECT_TRUE(std::filesystem::exists(folder / "runs" / answer.run_id / name)) << name;
 }
