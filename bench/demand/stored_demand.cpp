@@ -33,7 +33,8 @@ std::vector<std::string> StoredDemand::cautions() const {
         "page cache it consumes more than was measured");
     if (!is_cache_known)
       cautions.emplace_back(
-          "the file system does not tell how much of the data the page cache had before the job began: if it "
+          "it is not known how much of the data the page cache had before the job began (too many files, or "
+          "a file system that does not tell): if it "
           "had much, the job consumes more than was measured; measure it on a copy on a local drive");
   } else if (reads.may_lack_reads) {
     cautions.emplace_back(

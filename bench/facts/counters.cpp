@@ -147,6 +147,10 @@ OriginCounters read_origin(const SystemRoot& root, const OriginSource& source) {
   }
   if (!source.nfs_mount.empty()) counters.nfs = nfs_bytes(root, source.nfs_mount);
   if (!source.nic.empty()) counters.nic = nic_bytes(root, source.nic);
+  for (const std::string& nic : source.more_nics) {
+    const auto more = nic_bytes(root, nic);
+    counters.nic = counters.nic && more ? std::optional(*counters.nic + *more) : std::nullopt;
+  }
   return counters;
 }
 
@@ -171,7 +175,9 @@ Origin origin_between(const OriginSource& source, const OriginCounters& before, 
     origin.counter = "NFS mount";
   } else if (paths && *paths > device.value_or(0)) {
     origin.bytes = paths;
-    origin.counter = "paths of " + source.device;
+    const bool are_drives =
+        std::ranges::find(source.path_devices, source.device) != source.path_devices.end();
+    origin.counter = (are_drives ? "drives of the file system on " : "paths of ") + source.device;
   } else if (device && (*device > 0 || !origin.nic_bytes)) {
     origin.bytes = device;
     origin.counter = "block device " + source.device;
@@ -179,6 +185,7 @@ Origin origin_between(const OriginSource& source, const OriginCounters& before, 
     // With native multipath some kernels count nothing at the device, so the network card's counter is used.
     origin.bytes = origin.nic_bytes;
     origin.counter = "network card " + source.nic;
+    for (const std::string& nic : source.more_nics) origin.counter += ", " + nic;
   }
   return origin;
 }

@@ -29,6 +29,10 @@ constexpr std::array kControllerSettings = {
     std::pair{"ctrl_loss_tmo", "controller loss"},
 };
 
+// Types of network file systems beside NFS, whose bytes nothing counts.
+constexpr std::array<std::string_view, 10> kOtherNas = {
+    "cifs", "smb3", "9p", "ceph", "lustre", "beegfs", "gpfs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs"};
+
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names = names_in_folder(folder);
   std::sort(names.begin(), names.end());
@@ -137,6 +141,15 @@ std::string device_name(const SystemRoot& root, const MountFacts& mount, std::ui
   return error ? fs::path(mount.source).filename().string() : source.filename().string();
 }
 
+// A btrfs has a folder with the names of all its drives.
+std::vector<std::string> drives_of_btrfs(const SystemRoot& root, const std::string& device) {
+  for (const std::string& name : names_in(root / "sys/fs/btrfs")) {
+    std::vector<std::string> drives = names_in(root / "sys/fs/btrfs" / name / "devices");
+    if (std::ranges::find(drives, device) != drives.end()) return drives;
+  }
+  return {};
+}
+
 NicFacts read_nic(const SystemRoot& root, const std::string& name) {
   NicFacts nic;
   nic.name = name;
@@ -182,7 +195,7 @@ StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount,
   std::vector<std::string> nics;
   if (mount.type == "nfs" || mount.type == "nfs4") {
     look_at_nfs(root, mount, device, facts);
-  } else if (mount.type == "cifs" || mount.type == "smb3" || mount.type == "9p" || mount.type == "ceph") {
+  } else if (std::ranges::find(kOtherNas, mount.type) != kOtherNas.end()) {
     facts.kind = PathKind::Nas;
   } else if (mount.type == "tmpfs" || mount.type == "ramfs") {
     facts.kind = PathKind::Memory;
@@ -191,6 +204,10 @@ StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount,
     Reader reader(root, facts);
     if (!name.empty()) reader.look_at_device(name);
     nics = reader.nics();
+    if (mount.type == "btrfs") {
+      const auto drives = drives_of_btrfs(root, name);
+      if (drives.size() > 1) facts.origin.path_devices = drives;
+    }
   }
   if (nics.empty() && !facts.address.empty()) {
     std::string nic = nic_towards(facts.address);
@@ -198,6 +215,7 @@ StorageFacts read_storage_facts(const SystemRoot& root, const MountFacts& mount,
   }
   if (nics.empty()) return facts;
   facts.origin.nic = nics.front();
+  facts.origin.more_nics.assign(nics.begin() + 1, nics.end());
   facts.nic = read_nics(root, nics);
   return facts;
 }

@@ -72,6 +72,8 @@ std::optional<Bytes> cached_data(const std::vector<std::string>& folders, const 
     begin = end;
   }
   if (known == 0 || known < asked / 2) return std::nullopt;
+  // The files that were not looked at may be cached; if a part of the others is, that is the least.
+  if (files.size() >= kMostFiles && cached < known / 10) return std::nullopt;
   return static_cast<Bytes>(static_cast<double>(all) * static_cast<double>(cached) /
                             static_cast<double>(known));
 }

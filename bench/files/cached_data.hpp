@@ -16,7 +16,8 @@ using IsCached = std::function<std::optional<bool>(int fd, Bytes offset)>;
 std::optional<bool> is_cached(int fd, Bytes offset);
 
 // Bytes, estimated from a thousand pages all over the files of these folders, for any user who may read them.
-// Reads no more than those pages. No value: there are no files, or of most of these pages it is not known.
+// Reads no more than those pages. No value: there are no files, or of most of these pages it is not known, or
+// there are too many files. Of so many it may be the least.
 // May block: call it in a child process.
 std::optional<Bytes> cached_data(const std::vector<std::string>& folders,
                                  const IsCached& is_cached_at = is_cached);

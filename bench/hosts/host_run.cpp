@@ -136,7 +136,7 @@ bool wait_for_word(int in, std::ostream& out, unsigned cell, const StopFlag& sto
     if (::poll(&polled, 1, kStopCheckMs) <= 0) continue;
     char letter = 0;
     const ssize_t got = ::read(in, &letter, 1);
-    if (got == 0) return false;
+    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) return false;
     if (got == 1 && letter == '\n') return true;
   }
   return false;

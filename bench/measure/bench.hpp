@@ -52,8 +52,10 @@ BenchOptions quick(BenchOptions options);
 // For --dry-run: the planned steps with the job files. Touches no path.
 Result<std::string> dry_run(const BenchOptions& options);
 
-// Estimated duration of a run if every path writes 500 MB/s while the files are laid out.
+// Estimated duration of a run with its usual rounds, if every path may be written, and writes 500 MB/s; and
+// with all further rounds that differing results may cause.
 Duration estimate(const BenchOptions& options);
+Duration estimate_at_most(const BenchOptions& options);
 
 struct Progress {
   std::string doing;             // "laying out 4.29 GB", "random read, 4 KiB, QD 1"

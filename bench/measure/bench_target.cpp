@@ -1,7 +1,11 @@
 #include "bench/measure/bench_target.hpp"
 
 #include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/magic.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -12,6 +16,7 @@
 #include <numeric>
 
 #include "base/file.hpp"
+#include "base/file_system.hpp"
 #include "base/text.hpp"
 #include "bench/facts/mount_facts.hpp"
 #include "bench/facts/storage_facts.hpp"
@@ -27,12 +32,13 @@ namespace spark::bench {
 struct PathLook {
   std::string folder;
   std::uint64_t device = 0;
+  std::string space;
   Bytes size = 0, free = 0;
   std::string read_only_reason;
   std::vector<DataFile> files;
   std::vector<std::string> notes;
 };
-SPARK_MESSAGE(PathLook, (folder, device, size, free, read_only_reason, files, notes));
+SPARK_MESSAGE(PathLook, (folder, device, space, size, free, read_only_reason, files, notes));
 
 namespace {
 
@@ -51,6 +57,20 @@ Result<PathLook> refuse_what_is_no_folder(const std::string& path, mode_t mode) 
   return fail(Errc::Invalid, path + " is not a folder", "give a folder to measure in");
 }
 
+// Identifies the file system whose space the folder shares. On btrfs each subvolume has a device number of
+// its own.
+std::string space_of(const std::string& folder, std::uint64_t device) {
+  struct statfs status {};
+  if (::statfs(folder.c_str(), &status) != 0 || status.f_type != BTRFS_SUPER_MAGIC)
+    return device_text(device);
+  const UniqueFd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  btrfs_ioctl_fs_info_args facts{};
+  if (!opened || ::ioctl(opened.get(), BTRFS_IOC_FS_INFO, &facts) != 0) return device_text(device);
+  std::string identity = "btrfs";
+  for (const unsigned byte : facts.fsid) identity += " " + std::to_string(byte);
+  return identity;
+}
+
 // Runs in a child; finds no files.
 Result<PathLook> look_at(const std::string& path) {
   const std::string shown = printable(path);
@@ -62,6 +82,7 @@ Result<PathLook> look_at(const std::string& path) {
   PathLook look;
   look.folder = resolved.get();
   look.device = status.st_dev;
+  look.space = space_of(look.folder, look.device);
   if (!fio_filename(look.folder + "/x")) {
     return fail(Errc::Invalid,
                 "fio can't work in " + printable(look.folder) + ": the name holds '#', ';' or '\\'",
@@ -149,7 +170,11 @@ Result<BenchTarget> BenchTarget::inspect(const PathUnderTest& path, const System
   target.record.read_only_reason = look->read_only_reason;
   target.record.notes = look->notes;
   target.device = look->device;
+  target.space = look->space;
   target.read_facts(root);
+  // The datasets of a ZFS pool share its space.
+  if (const auto& mount = target.record.mount; mount && mount->type == "zfs")
+    target.space = "zfs " + mount->source.substr(0, mount->source.find('/'));
   return target;
 }
 
@@ -242,7 +267,7 @@ Result<> check_space(const std::vector<BenchTarget>& targets, Bytes size) {
     if (!target.is_usable() || !target.is_writable()) continue;
     Bytes needed = 0;
     for (const BenchTarget& other : targets) {
-      if (other.is_usable() && other.is_writable() && other.device == target.device) needed += size;
+      if (other.is_usable() && other.is_writable() && other.space == target.space) needed += size;
     }
     const Bytes reserve = target.record.size / 20;
     if (target.record.free >= needed + reserve) continue;

@@ -46,6 +46,7 @@ class BenchTarget {
   PathRecord record;
   std::optional<DriveTemperature> hottest;  // of all samples
   std::uint64_t device = 0;                 // st_dev
+  std::string space;                        // the same for all folders of one file system
   std::vector<std::string> small_files;     // to read whole, in passes of `window`
   std::size_t window = 0;
   std::size_t files_read = 0;  // position in small_files; wraps around at the end

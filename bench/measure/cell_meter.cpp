@@ -52,7 +52,8 @@ class Meter {
     if (scenario_.cache == Cache::Cold && !evict()) return;
     const Direction direction = scenario_.writes ? Direction::Write : Direction::Read;
     FioRun fio;
-    fio.command = cell_command(bench_.fio, scenario_, streams, {bench_.options.runtime, rate()});
+    fio.command = cell_command(bench_.fio, scenario_, streams,
+                               {bench_.options.runtime, cell_rate(bench_.options, scenario_)});
     fio.deadline = cell_deadline(bench_.options);
     cell_.command = shell_line(fio.command);
     const std::vector<std::string> command = fio.command;
@@ -71,14 +72,6 @@ class Meter {
     }
   }
 
-  // Limit in bytes per second for all streams together; 0: no limit.
-  double rate() const {
-    const auto limit = static_cast<double>(bench_.options.rate_limit);
-    const double demand = scenario_.at_demand ? bench_.options.asked.demand.bytes_per_second : 0;
-    if (limit <= 0 || demand <= 0) return std::max(limit, demand);
-    return std::min(limit, demand);
-  }
-
   void take(Measured measured) {
     cell_.bytes = measured.bytes;
     cell_.ios = measured.ios;
@@ -92,8 +85,9 @@ class Meter {
   bool evict() {
     std::vector<std::string> files;
     for (const DataFile& file : target_.record.files) files.push_back(file.path);
-    const auto done = apart("emptying the page cache for " + target_.record.name, nullptr,
-                            [&] { return evict_from_cache(files); });
+    const auto done = apart(
+        "emptying the page cache for " + target_.record.name, nullptr,
+        [&] { return evict_from_cache(files); }, cell_deadline(bench_.options));
     if (!done) fault(done.error());
     return done.has_value();
   }
@@ -179,7 +173,7 @@ class Meter {
     const auto copy = [&] {
       return measure_copy(work, *bench_.local, bench_.options.rate_limit, counter.get());
     };
-    if (!measure("staging", counter, copy)) return;
+    if (!measure("staging", counter, copy, copy_deadline(work, bench_.options))) return;
     if (is_small && opens_sent()) cell_.opens = opens_sent().value_or(0) - opens;
     for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
   }
@@ -187,8 +181,10 @@ class Meter {
   // `smallfiles` has read the files that are now copied.
   bool give_back_delegations() {
     if (target_.delegations() != Delegations::GiveBack) return true;
-    const auto done = apart("giving back delegations", nullptr,
-                            [&] { return evict_from_cache(target_.small_files, Delegations::GiveBack); });
+    const auto done = apart(
+        "giving back delegations", nullptr,
+        [&] { return evict_from_cache(target_.small_files, Delegations::GiveBack); },
+        cell_deadline(bench_.options));
     if (!done) fault(done.error());
     return done.has_value();
   }
@@ -209,8 +205,13 @@ class Meter {
   // In a child. False: it failed, and the cell has the reason.
   template <class Work>
   bool measure(const std::string& doing, const SharedCounter& counter, const Work& work) {
+    return measure(doing, counter, work, cell_deadline(bench_.options));
+  }
+
+  template <class Work>
+  bool measure(const std::string& doing, const SharedCounter& counter, const Work& work, Duration deadline) {
     const CounterSnapshot witness(bench_.options.root, target_);
-    auto measured = apart(doing, &counter, work);
+    auto measured = apart(doing, &counter, work, deadline);
     if (!measured) {
       fault(measured.error());
       return false;
@@ -222,8 +223,9 @@ class Meter {
   }
 
   template <class Work>
-  std::invoke_result_t<Work> apart(const std::string& doing, const SharedCounter* counter, const Work& work) {
-    auto options = on_path(doing, cell_deadline(bench_.options), &bench_.stop);
+  std::invoke_result_t<Work> apart(const std::string& doing, const SharedCounter* counter, const Work& work,
+                                   Duration deadline) {
+    auto options = on_path(doing, deadline, &bench_.stop);
     if (counter != nullptr) options.on_wait = Teller(tell_, *counter);
     return run_apart(options, work);
   }

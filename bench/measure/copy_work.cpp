@@ -13,19 +13,25 @@ namespace spark::bench {
 CopyWork copy_work(const BenchTarget& target, const BenchOptions& options, unsigned round) {
   const Bytes at_most = layout_size(options) / kLargeFiles;
   if (has_small_files(options.asked))
-    return {target.copy_sample.source, target.copy_sample.of_round(round, at_most)};
-  std::vector<std::string> fitting;
+    return {target.copy_sample.source, target.copy_sample.of_round(round, at_most), 0};
+  std::vector<DataFile> fitting;
   for (const DataFile& file : target.record.files) {
-    if (file.bytes <= at_most) fitting.push_back(file.path);
+    if (file.bytes <= at_most) fitting.push_back(file);
   }
   // A folder of large files: its smallest one, if that is no more than a writable path gets written.
   if (fitting.empty() && !target.record.files.empty() &&
       target.record.files.back().bytes <= layout_size(options))
-    fitting.push_back(target.record.files.back().path);
+    fitting.push_back(target.record.files.back());
   // Existing files are sorted by size; the four largest are enough.
   const std::size_t turns = std::min<std::size_t>(fitting.size(), kLargeFiles);
   if (fitting.empty()) return {};
-  return {fitting[(round + options.part.offset_in(turns)) % turns], {}};
+  const DataFile& chosen = fitting[(round + options.part.offset_in(turns)) % turns];
+  return {chosen.path, {}, chosen.bytes};
+}
+
+Duration copy_deadline(const CopyWork& work, const BenchOptions& options) {
+  const Duration usual = cell_deadline(options);
+  return work.bytes > layout_size(options) / kLargeFiles ? std::max(usual, layout_deadline(options)) : usual;
 }
 
 Result<Measured> measure_copy(const CopyWork& work, const BenchTarget& local, Bytes rate_limit,

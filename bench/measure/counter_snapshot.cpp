@@ -4,13 +4,14 @@
 
 #include "base/file.hpp"
 #include "bench/facts/storage_facts.hpp"
+#include "bench/measure/plan.hpp"
 #include "bench/record/gates.hpp"
 
 namespace spark::bench {
 
 IdleCpu listen_to_idle(const SystemRoot& root, const StopFlag& stop, const std::function<void()>& tell) {
   constexpr int kLooks = 8;
-  constexpr Duration kLook{250};
+  constexpr Duration kLook = kIdleTime / kLooks;
   std::vector<double> rates;
   CpuCounters before = read_cpu(root);
   for (int i = 0; i < kLooks && !stop; ++i) {

@@ -2,6 +2,7 @@
 #include "bench/fio/fio_job.hpp"
 #include "bench/measure/bench.hpp"
 #include "bench/measure/plan.hpp"
+#include "bench/report/report.hpp"
 
 namespace spark::bench {
 namespace {
@@ -18,17 +19,17 @@ std::vector<DataFile> files_in(const PathUnderTest& path, const BenchOptions& op
 }
 
 std::string job_of(const Scenario& scenario, const PathUnderTest& path, const BenchOptions& options) {
-  const double limit = static_cast<double>(options.rate_limit);
-  const double rate = scenario.at_demand ? options.asked.demand.bytes_per_second : limit;
   const FioSetup setup{options.fio, "io_uring", ""};
   return job_file(cell_command(setup, scenario,
                                deal_streams(files_in(path, options), scenario.streams, scenario.block),
-                               {options.runtime, rate}));
+                               {options.runtime, cell_rate(options, scenario)}));
 }
 
 std::string how(const Scenario& scenario, const BenchOptions& options) {
   if (scenario.method == Method::Copy) {
-    return "copies " + format_bytes(layout_size(options) / kLargeFiles) +
+    const std::string bytes = format_bytes(layout_size(options) / kLargeFiles);
+    return "copies " +
+           (has_small_files(options.asked) ? "folders of small files, up to " + bytes + "," : bytes) +
            " to the local path with the staging engine";
   }
   if (scenario.method == Method::Load) {
@@ -45,11 +46,18 @@ std::string how(const Scenario& scenario, const BenchOptions& options) {
 Result<std::string> dry_run(const BenchOptions& options) {
   const auto scenarios = check_options(options);
   if (!scenarios) return scenarios.take_error();
-  std::string text = "Nothing is measured or written (--dry-run). A run would take about " +
-                     format_duration(estimate(options)) + ",\nwrite " +
-                     format_bytes(room_of(options, *scenarios)) +
-                     " in each path that may be written,\nand do the following " +
-                     std::to_string(options.rounds) + " times, after a round to warm up:\n";
+  const bool may_be_more = options.max_rounds > options.rounds;
+  const std::string rounds = std::to_string(options.rounds);
+  std::string text = wrapped(
+      "Nothing is measured or written (--dry-run). A run would take about " +
+          format_duration(estimate(options)) +
+          (may_be_more ? ", or up to " + format_duration(estimate_at_most(options)) + " if rounds differ"
+                       : "") +
+          ", need up to " + format_bytes(room_of(options, *scenarios)) +
+          " of space in each path that may be written, and do the following " +
+          (may_be_more ? rounds + " to " + std::to_string(options.max_rounds) : rounds) +
+          " times, after a round to warm up:",
+      0);
   for (const Scenario* scenario : *scenarios) {
     text += "\n# " + std::string(scenario->id) + ": " + std::string(scenario->title) + ", " +
             std::string(scenario->shape) + ", " + to_string(scenario->cache) + "\n";

@@ -192,6 +192,13 @@ Bytes room_of(const BenchOptions& options, const std::vector<const Scenario*>& s
          (copies ? layout_size(options) / kLargeFiles : 0);
 }
 
+double cell_rate(const BenchOptions& options, const Scenario& scenario) {
+  const auto limit = static_cast<double>(options.rate_limit);
+  const double demand = scenario.at_demand ? options.asked.demand.bytes_per_second : 0;
+  if (limit <= 0 || demand <= 0) return std::max(limit, demand);
+  return std::min(limit, demand);
+}
+
 Duration cell_time(const BenchOptions& options, const Scenario& scenario) {
   const Duration around(700);
   if (scenario.method == Method::Load)
@@ -213,20 +220,50 @@ Duration layout_deadline(const BenchOptions& options) {
 
 Duration longest_run(const BenchOptions& options, std::size_t cells) {
   const auto around = std::chrono::minutes(2);  // preparation and removal, each with its own deadline
-  return static_cast<std::int64_t>(cells) * (cell_deadline(options) + std::chrono::seconds(10)) +
+  const Duration longest = std::max(cell_deadline(options), layout_deadline(options));
+  return static_cast<std::int64_t>(cells) * (longest + std::chrono::seconds(10)) +
          static_cast<std::int64_t>(options.paths.size()) * (layout_deadline(options) + around);
 }
+
+namespace {
+
+// Of one round, or the warm-up.
+Duration round_time(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
+  const auto paths = static_cast<std::int64_t>(options.paths.size());
+  Duration all{};
+  for (const Scenario* scenario : scenarios) {
+    const auto visits = scenario->method == Method::Copy ? paths - 1 : paths;
+    all += visits * cell_time(options, *scenario);
+  }
+  return all;
+}
+
+// Small files are made one after the other.
+Duration preparation_time(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
+  constexpr Duration kEachFile{1};
+  const std::uint64_t files = small_file_count(options, scenarios);
+  return std::chrono::seconds(1) + time_to_write(layout_size(options), assumed_rate(options)) +
+         time_to_write(files * small_file_size(options.asked), assumed_rate(options)) +
+         static_cast<std::int64_t>(files) * kEachFile;
+}
+
+}  // namespace
 
 Duration estimate(const BenchOptions& options) {
   const auto scenarios = check_options(options);
   if (!scenarios) return {};
   const auto paths = static_cast<std::int64_t>(options.paths.size());
-  Duration all = paths * (std::chrono::seconds(1) + time_to_write(options.size, assumed_rate(options)));
-  for (const Scenario* scenario : *scenarios) {
-    const auto visits = scenario->method == Method::Copy ? std::max<std::int64_t>(paths - 1, 1) : paths;
-    all += visits * (options.rounds + 1) * cell_time(options, *scenario);
-  }
-  return all;
+  return paths * preparation_time(options, *scenarios) + kIdleTime +
+         static_cast<std::int64_t>(options.rounds + 1) * round_time(options, *scenarios);
+}
+
+Duration estimate_at_most(const BenchOptions& options) {
+  const auto scenarios = check_options(options);
+  const Duration usual = estimate(options);
+  if (!scenarios || options.max_rounds <= options.rounds) return usual;
+  const Duration all = usual + static_cast<std::int64_t>(options.max_rounds - options.rounds) *
+                                   round_time(options, *scenarios);
+  return std::min(all, std::max(usual, options.patience));
 }
 
 }  // namespace spark::bench

@@ -24,6 +24,9 @@ std::uint64_t random_seed();
 std::vector<PlannedCell> plan_cells(std::size_t paths, const std::vector<const Scenario*>& scenarios,
                                     unsigned rounds, std::uint64_t seed);
 
+// How long the idle host is listened to.
+inline constexpr Duration kIdleTime{2000};
+
 // The files laid out in each writable path: large files of equal size, together a multiple of 16 MiB, and
 // small files if a scenario reads whole files.
 inline constexpr unsigned kLargeFiles = 4;
@@ -38,7 +41,12 @@ std::uint64_t small_file_count(const BenchOptions& options, const std::vector<co
 // Space that the run needs in each writable path, and on the local path for the copy.
 Bytes room_of(const BenchOptions& options, const std::vector<const Scenario*>& scenarios);
 
-// A path that exceeds one of these deadlines counts as unresponsive.
+// Limit in bytes per second for all streams of a cell together: the lower of the job's rate, where the
+// scenario has it, and --rate-limit; 0: no limit.
+double cell_rate(const BenchOptions& options, const Scenario& scenario);
+
+// A path that exceeds one of these deadlines counts as unresponsive. A copy of more than a quarter of the
+// size has the time of a layout.
 Duration cell_deadline(const BenchOptions& options);
 Duration layout_deadline(const BenchOptions& options);
 

@@ -229,6 +229,7 @@ class Runner {
     Record so_far = record_;
     so_far.interrupted = true;
     for (const BenchTarget& target : targets) so_far.paths.push_back(target.record);
+    judge(so_far);
     if (folder_->write(so_far) || !record_.warnings.empty()) return;
     record_.warnings.push_back("the record could not be kept in " + printable(folder_->path().string()));
   }
@@ -255,6 +256,14 @@ class Runner {
     return left;
   }
 
+  // Once its paths are known.
+  void judge(Record& record) const {
+    add_memory_warnings(record);
+    apply_plausibility(record);
+    const auto took = std::chrono::steady_clock::now() - start_;
+    record.seconds = std::chrono::duration<double>(took).count();
+  }
+
   void finish(std::vector<BenchTarget>& targets) {
     record_.interrupted = stop_ || is_called_off_;
     for (BenchTarget& target : targets) {
@@ -266,10 +275,7 @@ class Runner {
       }
       record_.paths.push_back(target.record);
     }
-    add_memory_warnings(record_);
-    apply_plausibility(record_);
-    const auto took = std::chrono::steady_clock::now() - start_;
-    record_.seconds = std::chrono::duration<double>(took).count();
+    judge(record_);
     if (!folder_) return;
     if (auto written = folder_->write(record_); !written)
       record_.warnings.push_back(written.error().message());

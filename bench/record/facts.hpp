@@ -20,9 +20,11 @@ SPARK_MESSAGE(MountFacts, (mount_point, source, type, options));
 // The counter of a path's bytes.
 struct OriginSource {
   std::string device;                     // "nvme1n1p1"; empty: no block device
-  std::vector<std::string> path_devices;  // native multipath: the hidden devices that do the I/O
+  std::vector<std::string> path_devices;  // native multipath: the hidden devices that do the I/O; a file
+                                          // system of several drives: all of them, `device` among them
   std::string nfs_mount;                  // mount point; empty: no NFS
   std::string nic;                        // on the route to the target; empty: local, or unknown
+  std::vector<std::string> more_nics;     // of further paths to it
 };
 
 // Bytes read from the storage between two samples.

@@ -53,7 +53,8 @@ void add_cpu(Summary& summary, const Record& record, const std::vector<const Cel
   const double net = busy - record.idle_cpu.cpu_s_per_s * seconds;
   if (gigabytes <= 0 || net <= 0 || net < 3 * record.idle_cpu.error * seconds) return;
   summary.cpu_per_gb = net / gigabytes;
-  summary.kernel_cpu_per_gb = kernel / gigabytes;
+  // The idle use of the kernel's threads alone is not known: they are a part of the rest at most.
+  summary.kernel_cpu_per_gb = std::min(kernel, net) / gigabytes;
 }
 
 }  // namespace

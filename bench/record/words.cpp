@@ -54,7 +54,9 @@ std::string ratio_text(const PairedComparison& comparison, double of_medians) {
   const double ratio = of_medians;
   char text[64];
   std::snprintf(text, sizeof text, "%.*fx", ratio < 9.995 ? 2 : ratio < 99.95 ? 1 : 0, ratio);
-  return (comparison.difference == Difference::NoClearDifference ? "≈" : "") + std::string(text);
+  const bool is_unknown = comparison.difference == Difference::TooFewRounds;
+  return (comparison.difference == Difference::NoClearDifference ? "≈" : "") + std::string(text) +
+         (is_unknown ? "?" : "");
 }
 
 std::string loaded_text(const Summary& summary, const ScenarioRecord& scenario) {

@@ -23,7 +23,8 @@ std::string range_text(double low, double high, const ScenarioRecord& scenario);
 // The value that headline_text() shows, in the same unit as `value`, so that users can verify printed ratios.
 double as_printed(double value, const ScenarioRecord& scenario);
 
-// "0.39x", the ratio of the medians; preceded by "≈" if the rounds show no clear difference.
+// "0.39x", the ratio of the medians; preceded by "≈" if the rounds show no clear difference, followed by "?"
+// if there are too few to tell.
 std::string ratio_text(const PairedComparison& comparison, double of_medians);
 
 // "3.7 s, " in front of the rate at which a model was loaded; empty in other scenarios.

@@ -79,7 +79,7 @@ Result<std::string> draw(const std::string& script, const std::string& title) {
 // outside the chart.
 std::string break_even_mark(const Verdict& verdict, double last) {
   const Decision& decision = verdict.decision;
-  if (!decision.staged || !decision.direct) return {};
+  if (!decision.staged || !decision.direct || decision.staged->copying <= 0) return {};
   const Way& staged = *decision.staged;
   const double epochs = verdict.question.epochs;
   const double saved = (decision.direct->seconds.value - (staged.seconds.value - staged.copying)) / epochs;
@@ -91,6 +91,11 @@ std::string break_even_mark(const Verdict& verdict, double last) {
          ", graph 1 nohead lc rgb '#888888' lw 1.5 dt 3\nset label '" + words + "' at " + at +
          ", graph 1 offset 0,0.6 " + (staged.copying / saved < last / 4 ? "left" : "center") +
          "\nset tmargin 2\n";
+}
+
+std::string name_of(const Way& way) {
+  if (way.source.empty()) return "the staged copy";
+  return safe(way.source) + (way.staged ? ", staged" : ", directly");
 }
 
 // Hours over epochs: a line for each way, with its uncertainty as a band.
@@ -115,7 +120,7 @@ std::string break_even_script(const Verdict& verdict, unsigned width) {
     data += "EOD\n";
     plot += (plot.empty() ? "plot " : ", ") + name + " using 1:3:4 with filledcurves lc rgb '" + line +
             "' notitle, " + name + " using 1:2 with lines lw 2 " + (way.staged ? "" : "dt 2 ") + "lc rgb '" +
-            line + "' title '" + safe(way.source) + (way.staged ? ", staged" : ", directly") + "'";
+            line + "' title '" + name_of(way) + "'";
     ++colour;
   }
   // A phone has room for one column of names.

@@ -84,18 +84,51 @@ std::vector<std::string> differing_questions(const Record& before, const Record&
   if (was.dataset_bytes != is.dataset_bytes) differences.emplace_back("the dataset has another size");
   if (was.loads_model != is.loads_model) differences.emplace_back("only one asks about loading a model");
   if (was.epochs != is.epochs) differences.emplace_back("the number of epochs is another");
+  if (was.nodes != is.nodes) differences.emplace_back("the number of nodes is another");
+  if (was.checkpoint != is.checkpoint) differences.emplace_back("the checkpoint has another size");
+  if (was.is_staged != is.is_staged) differences.emplace_back("only one had a staged copy");
   if (!differences.empty()) differences.emplace_back("the verdicts answer different questions");
   return differences;
 }
 
+std::string hosts_words(const Record& record) {
+  return record.hosts.size() < 2 ? "one host" : join(record.hosts, ", ") + " at once";
+}
+
+std::string limit_words(const Record& record) {
+  return record.rate_limit == 0 ? "no rate" : format_rate(static_cast<double>(record.rate_limit));
+}
+
+// What the runs were measured by.
+void add_differing_means(const Record& before, const Record& after, std::vector<std::string>& differences) {
+  const auto compare = [&](const std::string& what, const std::string& was, const std::string& is) {
+    if (was != is) differences.push_back(what + was + ", now " + is);
+  };
+  compare("it was measured on ", hosts_words(before), hosts_words(after));
+  compare("it was held to ", limit_words(before), limit_words(after));
+  compare("fio was ", before.fio.version + " with " + before.fio.engine,
+          after.fio.version + " with " + after.fio.engine);
+  compare("spark-stage was ", before.tool_version, after.tool_version);
+}
+
+// Other files are other work.
+bool reads_other_files(const PathRecord& before, const PathRecord& after) {
+  if (before.path != after.path || before.read_only_reason.empty() != after.read_only_reason.empty())
+    return true;
+  return !is_same_work(before, after, "smallfiles");
+}
+
 std::vector<std::string> differing_settings(const Record& before, const Record& after) {
   std::vector<std::string> differences;
+  add_differing_means(before, after, differences);
   for (const PathRecord& path : after.paths) {
     const PathRecord* then = find_path(before, path.name);
     if (then == nullptr) continue;
     const std::string was = then->mount ? then->mount->options : "";
     const std::string is = path.mount ? path.mount->options : "";
     if (was != is) differences.push_back(path.name + " was mounted " + was + ", now " + is);
+    if (reads_other_files(*then, path))
+      differences.push_back(path.name + " has other files or another folder");
     if (then->storage.settings != path.storage.settings)
       differences.push_back(path.name + " has other settings");
     if (!(then->storage.nic == path.storage.nic))

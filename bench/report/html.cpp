@@ -167,7 +167,8 @@ std::string table(const Record& record) {
   return text + "</tbody>\n</table>\n" + remarks_list(remarks) +
          element("p",
                  "The ratio is the median by that of " + baseline +
-                     "; ≈: round by round there is no clear difference. CPU: seconds of the whole host for a "
+                     "; ≈: round by round there is no clear difference; ?: too few rounds to tell. CPU: "
+                     "seconds of the whole host for a "
                      "gigabyte, kernel threads included, an idle host's taken off; -: no more than that.");
 }
 
@@ -188,6 +189,9 @@ std::string html_page(const Record& record) {
   page += element("h1", "spark-stage bench " + record.run_id);
   page += "<p class=\"mute\">" + html(record.host.name) + "</p>\n";
   if (record.interrupted) page += element("p", "Interrupted: only the measurements until then.");
+  if (record.rate_limit > 0)
+    page += element("p", "Held to " + format_rate(static_cast<double>(record.rate_limit)) +
+                             " (--rate-limit): the paths may be faster.");
   page += verdict(record) + charts(record) + table(record);
   if (!record.warnings.empty()) page += element("h2", "Warnings");
   for (const std::string& warning : record.warnings) page += element("p", warning);

@@ -26,6 +26,9 @@ std::string md_row(const std::vector<std::string>& cells) {
 std::string markdown(const Record& record) {
   std::string text = "# spark-stage bench " + md(record.run_id) + "\n\n";
   if (record.interrupted) text += "**Interrupted: only the measurements until then.**\n\n";
+  if (record.rate_limit > 0)
+    text += "**Held to " + md(format_rate(static_cast<double>(record.rate_limit))) +
+            " (--rate-limit): the paths may be faster.**\n\n";
   for (const std::string& sentence : sentences_of(verdict_of(record))) text += "- " + md(sentence) + "\n";
   const std::vector<ResultRow> rows = result_rows(record);
   const bool has_memory = has_free_memory(rows);

@@ -21,9 +21,16 @@ std::vector<ResultRow> result_rows(const Record& record);
 inline constexpr const char* kFreeMemory = "free memory after loading";  // a column, if it has text
 bool has_free_memory(const std::vector<ResultRow>& rows);
 
+// Why a summary has invalid rounds or none, and its cautions. For a number of other rounds, as such.
+std::vector<std::string> remarks_of(const Summary& summary);
+// In place of a number: "invalid", "read-only", "not measured".
+std::string why_no_number(const PathRecord& path, const ScenarioRecord& scenario, const Summary& summary);
+// "5", or "5 to 9"
+std::string rounds_text(const Record& record);
+
 // "0.39x": the path's median divided by the baseline's, both as printed; preceded by "≈" if the rounds,
-// compared in pairs, show no clear difference. Empty for the baseline itself, and if the two are not
-// comparable.
+// compared in pairs, show no clear difference; followed by "?" if they are too few. Empty for the baseline
+// itself, and if the two are not comparable.
 std::string ratio_to_baseline(const Record& record, const PathRecord& path, const ScenarioRecord& scenario);
 
 // Facts about a path and its storage, as pairs of name and text.

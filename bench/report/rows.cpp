@@ -7,11 +7,6 @@
 namespace spark::bench {
 namespace {
 
-std::string rounds_text(const Record& record) {
-  const std::string fewest = std::to_string(record.rounds);
-  return record.max_rounds > record.rounds ? fewest + " to " + std::to_string(record.max_rounds) : fewest;
-}
-
 std::string range_of(const Summary& summary, const ScenarioRecord& scenario) {
   const std::vector<double> values = summary.headlines();
   if (const auto estimate = estimate_of(values)) {
@@ -23,11 +18,10 @@ std::string range_of(const Summary& summary, const ScenarioRecord& scenario) {
 ResultRow row_of(const Record& record, const ScenarioRecord& scenario, const PathRecord& path) {
   const Summary summary = summarize(record, path.name, scenario.id);
   const std::vector<double> values = summary.headlines();
-  ResultRow row{scenario.title, scenario.shape, path.name, summary.cache, "-", "-", "0", "-", "-", "", "",
-                summary.reasons};
-  row.remarks.insert(row.remarks.end(), summary.cautions.begin(), summary.cautions.end());
+  ResultRow row{scenario.title,     scenario.shape, path.name, summary.cache, "-", "-", "0", "-", "-", "", "",
+                remarks_of(summary)};
   if (values.empty()) {
-    row.headline = summary.status == CellStatus::Invalid ? "invalid" : "not measured";
+    row.headline = why_no_number(path, scenario, summary);
     row.cache = "";
     return row;
   }
@@ -45,6 +39,24 @@ ResultRow row_of(const Record& record, const ScenarioRecord& scenario, const Pat
 }
 
 }  // namespace
+
+std::vector<std::string> remarks_of(const Summary& summary) {
+  std::vector<std::string> remarks = summary.reasons;
+  if (!remarks.empty() && !summary.rates.empty()) remarks[0] = "not every round is valid: " + remarks[0];
+  remarks.insert(remarks.end(), summary.cautions.begin(), summary.cautions.end());
+  return remarks;
+}
+
+std::string why_no_number(const PathRecord& path, const ScenarioRecord& scenario, const Summary& summary) {
+  if (summary.status == CellStatus::Invalid) return "invalid";
+  if (scenario.writes && path.unusable.empty() && !path.read_only_reason.empty()) return "read-only";
+  return "not measured";
+}
+
+std::string rounds_text(const Record& record) {
+  const std::string fewest = std::to_string(record.rounds);
+  return record.max_rounds > record.rounds ? fewest + " to " + std::to_string(record.max_rounds) : fewest;
+}
 
 std::string ratio_to_baseline(const Record& record, const PathRecord& path, const ScenarioRecord& scenario) {
   const PathRecord& baseline = record.paths[baseline_of(record)];
@@ -91,18 +103,23 @@ std::vector<std::pair<std::string, std::string>> facts_of(const PathRecord& path
 
 std::vector<std::pair<std::string, std::string>> facts_of(const Record& record) {
   const HostFacts& host = record.host;
-  return {{"host", host.name + ", " + host.machine + ", " + std::to_string(host.cpus) + " CPUs, " +
-                       format_bytes(host.memory_bytes) + " of memory"},
-          {"kernel", host.kernel},
-          {"measured with",
-           record.fio.version + ", " + record.fio.engine + "; spark-stage " + record.tool_version},
-          {"rounds", rounds_text(record) + " after one to warm up, " + format_duration(record.runtime) +
-                         " a cell, order by seed " + std::to_string(record.seed)},
-          {"files of its own", format_bytes(record.size) + " in each path that may be written"},
-          {"idle host", small_number(record.idle_cpu.cpu_s_per_s) + " CPU seconds a second, taken off"},
-          {"started", rfc3339(record.started) + ", took " +
-                          format_duration(std::chrono::milliseconds(
-                              static_cast<std::int64_t>(std::min(record.seconds, 1e9) * 1000)))}};
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"host", host.name + ", " + host.machine + ", " + std::to_string(host.cpus) + " CPUs, " +
+                   format_bytes(host.memory_bytes) + " of memory"},
+      {"kernel", host.kernel},
+      {"measured with",
+       record.fio.version + ", " + record.fio.engine + "; spark-stage " + record.tool_version},
+      {"rounds", rounds_text(record) + " after one to warm up, " + format_duration(record.runtime) +
+                     " a cell, order by seed " + std::to_string(record.seed)},
+      {"files of its own", format_bytes(record.size) + " in each path that may be written"},
+      {"idle host", small_number(record.idle_cpu.cpu_s_per_s) + " CPU seconds a second, taken off"},
+      {"started", rfc3339(record.started) + ", took " +
+                      format_duration(std::chrono::milliseconds(
+                          static_cast<std::int64_t>(std::min(record.seconds, 1e9) * 1000)))}};
+  if (record.rate_limit > 0)
+    facts.emplace_back("held to", format_rate(static_cast<double>(record.rate_limit)) + " (--rate-limit)");
+  if (record.hosts.size() > 1) facts.emplace_back("mean of the hosts", join(record.hosts, ", "));
+  return facts;
 }
 
 }  // namespace spark::bench

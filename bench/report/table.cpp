@@ -52,10 +52,10 @@ class Table {
                     2);
     std::string how = format_duration(record_.runtime) + " a cell, a round to warm up, ";
     how += record_.rounds == 1 ? "one round: no spread is known"
-                               : "figures of " + std::to_string(record_.rounds) + " rounds or more";
+                               : "figures of " + rounds_text(record_) + " rounds";
     if (record_.paths.size() > 1) {
       how += "; x: the median by that of " + record_.paths[baseline_of(record_)].name +
-             ", ≈: no clear difference, [n]: a remark below";
+             ", ≈: no clear difference, ?: too few rounds to tell, [n]: a remark below";
     }
     out_ += wrapped(how, 2);
     if (record_.rate_limit > 0) {
@@ -122,19 +122,12 @@ class Table {
   Column column_of(const PathRecord& path, const ScenarioRecord& scenario) {
     const Summary summary = summarize(record_, path.name, scenario.id);
     const std::vector<double> values = summary.headlines();
-    if (values.empty()) return {why_none(path, scenario, summary) + mark_of(summary), "", "", "", ""};
+    if (values.empty()) return {why_no_number(path, scenario, summary) + mark_of(summary), "", "", "", ""};
     std::string text = loaded_text(summary, scenario) + headline_text(median(values), scenario);
     if (const std::string ratio = ratio_to_baseline(record_, path, scenario); !ratio.empty())
       text += " " + ratio;
     return {text + mark_of(summary), range(values, scenario), latencies(summary), free_memory_text(summary),
             source(summary)};
-  }
-
-  static std::string why_none(const PathRecord& path, const ScenarioRecord& scenario,
-                              const Summary& summary) {
-    if (summary.status == CellStatus::Invalid) return "invalid";
-    if (scenario.writes && path.unusable.empty() && !path.read_only_reason.empty()) return "read-only";
-    return "not measured";
   }
 
   static std::string range(const std::vector<double>& values, const ScenarioRecord& scenario) {
@@ -159,9 +152,7 @@ class Table {
 
   // "[2]" for reasons listed below the table; equal reasons share a number.
   std::string mark_of(const Summary& summary) {
-    std::vector<std::string> remarks = summary.reasons;
-    if (!remarks.empty() && !summary.rates.empty()) remarks[0] = "not every round is valid: " + remarks[0];
-    remarks.insert(remarks.end(), summary.cautions.begin(), summary.cautions.end());
+    const std::vector<std::string> remarks = remarks_of(summary);
     if (remarks.empty()) return "";
     const std::string text = join(remarks, "; ");
     auto at = std::find(footnotes_.begin(), footnotes_.end(), text);
@@ -189,7 +180,8 @@ class Table {
     for (const DataFile& file : path.files) bytes += file.bytes;
     if (path.files.empty()) return "";
     if (path.read_only_reason.empty()) {
-      return ", wrote and read " + format_bytes(bytes) + " of its own, and removed it";
+      return path.unusable.empty() ? ", wrote and read " + format_bytes(bytes) + " of its own"
+                                   : ", could not be measured to the end: " + printable(path.unusable);
     }
     return ", read " + std::to_string(path.files.size()) +
            (path.files.size() == 1 ? " existing file of " : " existing files of ") + format_bytes(bytes) +

@@ -35,10 +35,21 @@ Way with_copy(const Source& source, const Rate& local, double copying, const Sec
 }
 
 Way stage_first(const Question& question, const Source& source, const Rate& local) {
-  const auto size = question.is_staged ? 0 : static_cast<double>(question.dataset);
+  const auto size = static_cast<double>(question.dataset);
   return with_copy(source, local, size / source.copy->typical.value, [&](double copy, double read) {
     return size / copy + question.epochs * epoch_seconds(question.dataset, read, question.demand);
   });
+}
+
+// The copy exists, so that it does not matter where it came from and how long that took.
+Way read_staged(const Question& question, const Rate& local) {
+  const auto seconds = [&](double read) {
+    return question.epochs * epoch_seconds(question.dataset, read, question.demand);
+  };
+  Way way{"", true, {}, 0, {}};
+  for (const auto& [round, read] : local.rounds) way.rounds[round] = seconds(read);
+  way.seconds = estimate_or(way.rounds, seconds(local.typical.value));
+  return way;
 }
 
 // The job reads what has arrived, and what it waits for arrives first: each byte crosses the path once, and
@@ -64,10 +75,15 @@ Advice advice_of(const Decision& decision) {
   return decision.staged ? advice_by(decision.difference.difference) : Advice::NotDecided;
 }
 
-// The inverse of the break-even in epochs, per byte; not positive if staging never pays off.
-double paid_back_by_an_epoch(double read, double copy, double local, double demand) {
+// Seconds that an epoch from the local drive takes less, for each byte; not positive if it takes no less.
+double saved_by_an_epoch(double read, double local, double demand) {
   const auto seconds = [&](double rate) { return demand > 0 ? std::max(1 / rate, 1 / demand) : 1 / rate; };
-  return copy * (seconds(read) - seconds(local));
+  return seconds(read) - seconds(local);
+}
+
+// The inverse of the break-even in epochs; not positive if staging never pays off.
+double paid_back_by_an_epoch(double read, double copy, double local, double demand) {
+  return copy * saved_by_an_epoch(read, local, demand);
 }
 
 std::optional<double> epochs_from(double paid_back) {
@@ -131,6 +147,23 @@ BreakEven break_even_of(const Source& source, const Rate& local, double demand) 
   return even;
 }
 
+BreakEven break_even_of_copy(const Source& source, const Rate& local, double demand) {
+  const auto if_saved = [](double seconds) { return seconds > 0 ? std::optional(0.0) : std::nullopt; };
+  BreakEven even;
+  even.epochs = if_saved(saved_by_an_epoch(source.read.typical.value, local.typical.value, demand));
+  std::vector<double> saved;
+  for (const auto& [round, read] : source.read.rounds) {
+    const auto drive = local.rounds.find(round);
+    if (drive != local.rounds.end()) saved.push_back(saved_by_an_epoch(read, drive->second, demand));
+  }
+  const auto range = interval_of_mean(saved);
+  if (!range) return even;
+  even.has_range = true;
+  even.best = even.epochs ? even.epochs : if_saved(range->high);
+  even.worst = even.epochs ? if_saved(range->low) : std::nullopt;
+  return even;
+}
+
 double pays_from(double break_even_epochs) {
   return std::floor(break_even_epochs) + 1;
 }
@@ -142,10 +175,14 @@ Decision decide(const Question& question, const std::vector<Source>& sources,
                                                 kRoomFactor * static_cast<double>(question.dataset);
   for (const Source& source : sources) {
     decision.ways.push_back(train_directly(question, source));
-    const bool can_stage = local && source.copy;
-    decision.break_even.push_back(can_stage ? break_even_of(source, *local, question.demand) : BreakEven{});
+    const bool can_stage = local && source.copy && !question.is_staged;
+    decision.break_even.push_back(can_stage ? break_even_of(source, *local, question.demand)
+                                  : local && question.is_staged
+                                      ? break_even_of_copy(source, *local, question.demand)
+                                      : BreakEven{});
     if (can_stage && decision.has_room) decision.ways.push_back(stage_first(question, source, *local));
   }
+  if (local && question.is_staged) decision.ways.push_back(read_staged(question, *local));
   std::stable_sort(decision.ways.begin(), decision.ways.end(),
                    [](const Way& a, const Way& b) { return a.seconds.value < b.seconds.value; });
   decision.staged = quickest(decision.ways, true);

@@ -58,13 +58,15 @@ struct BreakEven {
   std::optional<double> best, worst;
 };
 BreakEven break_even_of(const Source& source, const Rate& local, double demand);
+// Of a copy that exists: 0 epochs, or never.
+BreakEven break_even_of_copy(const Source& source, const Rate& local, double demand);
 
 // The first whole epoch after which staging is faster.
 double pays_from(double break_even_epochs);
 
 // One way to train, with its seconds for all epochs.
 struct Way {
-  std::string source;
+  std::string source;  // empty: the copy that exists is read, wherever it came from
   bool staged = false;
   Estimate seconds;
   double copying = 0;  // part of `seconds`, typical value
@@ -80,7 +82,7 @@ struct Decision {
   Advice advice = Advice::NotDecided;
   std::vector<std::string> not_decided_because;
   std::vector<Way> ways;              // quickest first
-  std::vector<BreakEven> break_even;  // for each source, in their order; empty without a copy rate
+  std::vector<BreakEven> break_even;  // for each source, in their order; empty without a copy or its rate
   bool has_room = true;               // for the staged dataset
   std::optional<Way> staged, direct;  // the quickest of each kind
   PairedComparison difference;        // seconds of `staged` divided by those of `direct`, by round

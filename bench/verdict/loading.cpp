@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/text.hpp"
+#include "bench/record/overlap.hpp"
 #include "bench/record/words.hpp"
 #include "bench/verdict/evidence.hpp"
 
@@ -23,6 +24,7 @@ class LoadingJudge {
     verdict_.nodes = nodes_of(record_);
     verdict_.dataset_assumed = record_.asked.dataset_bytes == 0;
     loading_.loaded = loaded();
+    loading_.is_held = record_.rate_limit > 0;
     loading_.model = verdict_.dataset_assumed ? loading_.loaded : record_.asked.dataset_bytes;
     verdict_.question.dataset = loading_.model;
     for (const PathRecord& path : record_.paths) look_at(path);
@@ -109,6 +111,7 @@ class LoadingJudge {
   void decide() {
     std::vector<std::string>& missing = verdict_.decision.not_decided_because;
     missing = reasons_against(record_);
+    for (const PathRecord& path : record_.paths) check_at_once(path);
     const bool is_measured = std::ranges::any_of(
         record_.scenarios, [](const ScenarioRecord& scenario) { return is_loading(scenario.id); });
     if (loading_.times.empty())
@@ -122,6 +125,16 @@ class LoadingJudge {
     } else {
       verdict_.decision.advice =
           verdict_.decision.has_room ? advice_by(quickest->difference) : Advice::TrainDirectly;
+    }
+  }
+
+  // Hosts that don't compete for the target load faster.
+  void check_at_once(const PathRecord& path) {
+    const LoadTime* quickest = loading_.quickest(path.name);
+    for (const ScenarioOverlap& overlap : path.at_once) {
+      if (quickest == nullptr || overlap.scenario != quickest->scenario || overlap.share >= kEnoughOverlap)
+        continue;
+      verdict_.decision.not_decided_because.push_back(apart_words(path.name, overlap));
     }
   }
 
@@ -253,7 +266,11 @@ std::vector<std::string> loading_sentences(const Verdict& verdict) {
   const Loading& loading = *verdict.loading;
   const std::vector<std::string>& missing = verdict.decision.not_decided_because;
   std::vector<std::string> sentences;
-  if (loading.times.empty()) return {"Not decided: " + join(missing, "; ") + "."};
+  if (loading.times.empty() || loading.is_held) {
+    sentences.push_back("Not decided: " + join(missing, "; ") + ".");
+    if (const std::string text = memory_text(loading); !text.empty()) sentences.push_back(text);
+    return sentences;
+  }
   sentences.push_back(answer(loading));
   if (!missing.empty())
     sentences.push_back("Whether to stage it is not decided: " + join(missing, "; ") + ".");

@@ -38,7 +38,9 @@ class Judge {
     add_cautions();
     add_memory_note();
     for (std::string& note : target_notes(record_)) verdict_.notes.push_back(std::move(note));
+    verdict_.rates_tell = verdict_.rates_tell && record_.rate_limit == 0;
     verdict_.decision = decide(verdict_.question, verdict_.sources, verdict_.local_read);
+    if (!verdict_.rates_tell) forget_times();
     add_missing();
     return std::move(verdict_);
   }
@@ -97,7 +99,7 @@ class Judge {
     const Bytes measured = mean_small_file(local);
     if (verdict_.judged_by != "smallfiles" || measured == 0) return;
     if (is_far_from(measured, mean_dataset_file(record_.asked)))
-      missing_.push_back("'smallfiles' read " + sizes_words(measured));
+      doubt("'smallfiles' read " + sizes_words(measured));
   }
 
   // Without a known size of the dataset's files, any copy will do.
@@ -106,7 +108,7 @@ class Judge {
     if (copied == 0 || mean_dataset_file(record_.asked) == 0) return;
     const bool is_alike = (copied < kMiB) == has_small_files(record_.asked);
     if (!is_alike && is_far_from(copied, mean_dataset_file(record_.asked)))
-      missing_.push_back("'stagecopy' of " + path.name + " copied " + sizes_words(copied));
+      doubt("'stagecopy' of " + path.name + " copied " + sizes_words(copied));
   }
 
   // The space that the cache reported, otherwise the free space. A size that is only assumed always fits.
@@ -124,10 +126,11 @@ class Judge {
       return;
     }
     Source source{path.name, std::move(*read), std::nullopt};
-    if (!verdict_.local.empty()) source.copy = copy_of(path, why);
+    const bool is_to_copy = !verdict_.local.empty() && !verdict_.question.is_staged;
+    if (is_to_copy) source.copy = copy_of(path, why);
     if (source.copy) check_copied_files(path);
     check_at_once(path, source.copy.has_value());
-    if (!source.copy && !verdict_.local.empty()) {
+    if (!source.copy && is_to_copy) {
       verdict_.notes.push_back("staging from " + path.name + " is left out: " + join(why, "; "));
     }
     verdict_.sources.push_back(std::move(source));
@@ -139,9 +142,25 @@ class Judge {
       const bool counts =
           overlap.scenario == verdict_.judged_by || (is_copied && overlap.scenario == "stagecopy");
       if (!counts || overlap.share >= kEnoughOverlap) continue;
-      missing_.push_back(apart_words(path.name, overlap) +
-                         ": start them together (--with HOST), with a larger --size and a longer --runtime");
+      doubt(apart_words(path.name, overlap) +
+            ": start them together (--with HOST), with a larger --size and a longer --runtime");
     }
+  }
+
+  // The rates are not those of the job.
+  void doubt(std::string why) {
+    missing_.push_back(std::move(why));
+    verdict_.rates_tell = false;
+  }
+
+  void forget_times() {
+    Decision& decision = verdict_.decision;
+    decision.ways.clear();
+    decision.staged.reset();
+    decision.direct.reset();
+    decision.meanwhile.reset();
+    decision.difference = {};
+    for (BreakEven& even : decision.break_even) even = {};
   }
 
   // Hosts of a fleet together read each byte once from a source they can't write, and get the rest from each
@@ -182,16 +201,47 @@ class Judge {
   }
 
   void time_checkpoints() {
-    verdict_.checkpoint = record_.asked.checkpoint;
-    if (verdict_.checkpoint == 0) return;
-    for (const bool is_local : {true, false}) {
-      for (const PathRecord& path : record_.paths) {
-        const Summary summary = summarize(record_, path.name, "checkpoint");
-        if ((path.name == verdict_.local) != is_local || summary.rates.empty()) continue;
-        verdict_.checkpoint_seconds.emplace_back(
-            path.name, static_cast<double>(verdict_.checkpoint) / median(summary.rates));
-      }
+    Checkpoints& all = verdict_.checkpoints;
+    all.bytes = record_.asked.checkpoint;
+    if (all.bytes == 0) return;
+    if (record_.rate_limit > 0) {
+      all.lacks = reasons_against(record_);
+      return;
     }
+    if (!record_.paths.empty()) time_each_path(record_.paths[baseline_of(record_)]);
+    if (all.times.empty())
+      all.lacks = {
+          "no path has three valid rounds of 'checkpoint': measure again with --scenario checkpoint"};
+  }
+
+  // `first` is the path to stage to, if it is local.
+  void time_each_path(const PathRecord& first) {
+    std::optional<Rate> local;
+    if (!is_remote(first.storage.kind)) local = time_checkpoint(first, std::nullopt);
+    verdict_.checkpoints.has_local = local.has_value();
+    for (const PathRecord& path : record_.paths) {
+      if (is_remote(first.storage.kind) || path.name != first.name) time_checkpoint(path, local);
+    }
+  }
+
+  std::optional<Rate> time_checkpoint(const PathRecord& path, const std::optional<Rate>& local) {
+    std::vector<std::string> why;
+    const auto rate = measured_rate(record_, path, "checkpoint", 1, why);
+    for (const ScenarioOverlap& overlap : path.at_once) {
+      if (overlap.scenario != "checkpoint" || overlap.share >= kEnoughOverlap) continue;
+      verdict_.notes.push_back("the checkpoint to " + path.name +
+                               " is left out: " + apart_words(path.name, overlap));
+      return std::nullopt;
+    }
+    if (!rate) return std::nullopt;
+    const auto bytes = static_cast<double>(verdict_.checkpoints.bytes);
+    const Estimate& typical = rate->typical;
+    CheckpointTime time{path.name,
+                        {bytes / typical.value, {bytes / typical.range.high, bytes / typical.range.low}}};
+    // The local path's time by this one's is this one's rate by the local path's.
+    if (local) time.local_by_this = compare_rounds(local->rounds, rate->rounds).difference;
+    verdict_.checkpoints.times.push_back(std::move(time));
+    return rate;
   }
 
   void add_cautions() {

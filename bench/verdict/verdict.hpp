@@ -33,7 +33,21 @@ struct Loading {
   Bytes loaded = 0;                                         // by each measurement
   std::vector<LoadTime> times;                              // quickest first
   std::vector<StagedLoad> staged;                           // for each path beside the local one
+  bool is_held = false;                                     // to a rate: the times are those of the limit
   const LoadTime* quickest(const std::string& path) const;  // null: no valid result
+};
+
+// Writing a checkpoint to a path.
+struct CheckpointTime {
+  std::string path;
+  Estimate seconds;
+  Difference local_by_this = Difference::TooFewRounds;  // of the local path's time by this one
+};
+struct Checkpoints {
+  Bytes bytes = 0;                    // of one; 0: not asked
+  std::vector<CheckpointTime> times;  // of each path that may be written, local first
+  bool has_local = false;             // the first of them is of the path to stage to
+  std::vector<std::string> lacks;     // why there are no times
 };
 
 struct Verdict {
@@ -46,9 +60,11 @@ struct Verdict {
   std::string local;      // the path to stage to; empty: none was measured
   std::optional<Rate> local_read;
   std::vector<Source> sources;
-  Decision decision;     // its not_decided_because names the missing data
-  Bytes checkpoint = 0;  // 0: not asked
-  std::vector<std::pair<std::string, double>> checkpoint_seconds;  // by path that may be written, local first
+  // False: the rates are those of a limit, of hosts that did not read at once, or of other work than the
+  // job's, so no break-even, no time of an epoch and no fed share follows from them.
+  bool rates_tell = true;
+  Decision decision;  // its not_decided_because names the missing data
+  Checkpoints checkpoints;
   std::optional<Loading> loading;     // asked instead of staging for training; none of the above then
   std::vector<std::string> cautions;  // reasons to doubt the answer, shown right behind it
   std::vector<std::string> notes;     // further remarks: a path that was left out and why, memory

@@ -27,12 +27,14 @@ json::value difference_object(const PairedComparison& difference) {
                       {"rounds", difference.rounds}};
 }
 
-json::object object_of(const Source& source, const BreakEven& even, double demand) {
+json::object object_of(const Source& source, const BreakEven& even, const Verdict& verdict) {
+  const double fed = fed_share(source.read.typical.value, verdict.question.demand);
   json::object object{{"name", source.name},
                       {"read_bytes_per_second", object_of(source.read.typical)},
                       {"copy_bytes_per_second", value_of(source.copy)},
-                      {"fed_share", fed_share(source.read.typical.value, demand)}};
-  if (!source.copy) return object;
+                      {"fed_share", verdict.rates_tell ? json::value(fed) : json::value(nullptr)}};
+  const bool is_staged = verdict.local_read && verdict.question.is_staged;
+  if (!verdict.rates_tell || (!source.copy && !is_staged)) return object;
   object["break_even_epochs"] = or_null(even.epochs);
   object["break_even_best"] = or_null(even.best);
   object["break_even_worst"] = or_null(even.worst);
@@ -40,9 +42,11 @@ json::object object_of(const Source& source, const BreakEven& even, double deman
   return object;
 }
 
+// Times of a limit are told by nobody.
 json::object object_of(const Loading& loading) {
   json::array times, staged;
   for (const LoadTime& time : loading.times) {
+    if (loading.is_held) break;
     times.push_back(json::object{{"path", printable(time.path)},
                                  {"scenario", printable(time.scenario)},
                                  {"seconds", object_of(time.seconds)},
@@ -50,11 +54,23 @@ json::object object_of(const Loading& loading) {
                                  {"kept_in_memory_share", or_null(time.kept)}});
   }
   for (const StagedLoad& one : loading.staged)
-    staged.push_back(json::object{{"path", printable(one.path)}, {"seconds_less", one.less}});
+    if (!loading.is_held)
+      staged.push_back(json::object{{"path", printable(one.path)}, {"seconds_less", one.less}});
   return {{"model_bytes", loading.model},
           {"loaded_bytes", loading.loaded},
           {"times", std::move(times)},
           {"staged", std::move(staged)}};
+}
+
+json::value value_of_checkpoints(const Verdict& verdict) {
+  const Checkpoints& checkpoints = verdict.checkpoints;
+  if (checkpoints.bytes == 0) return nullptr;
+  json::array times;
+  for (const CheckpointTime& time : checkpoints.times)
+    times.push_back(json::object{{"path", printable(time.path)}, {"seconds", object_of(time.seconds)}});
+  return json::object{{"bytes", checkpoints.bytes},
+                      {"times", std::move(times)},
+                      {"not_decided_because", FieldWriter::value_of(checkpoints.lacks)}};
 }
 
 }  // namespace
@@ -62,13 +78,14 @@ json::object object_of(const Loading& loading) {
 json::object to_json(const Verdict& verdict) {
   json::array sources, ways;
   for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
-    sources.push_back(object_of(verdict.sources[i], verdict.decision.break_even[i], verdict.question.demand));
+    sources.push_back(object_of(verdict.sources[i], verdict.decision.break_even[i], verdict));
   }
   for (const Way& way : verdict.decision.ways) {
-    ways.push_back(json::object{{"source", way.source},
-                                {"staged", way.staged},
-                                {"seconds", object_of(way.seconds)},
-                                {"copying_s", way.copying}});
+    ways.push_back(
+        json::object{{"source", way.source.empty() ? json::value(nullptr) : json::value(way.source)},
+                     {"staged", way.staged},
+                     {"seconds", object_of(way.seconds)},
+                     {"copying_s", way.copying}});
   }
   const std::optional<Way>& meanwhile = verdict.decision.meanwhile;
   const bool is_direct = verdict.decision.advice == Advice::TrainDirectly;
@@ -90,6 +107,7 @@ json::object to_json(const Verdict& verdict) {
                                   {"local_bytes_per_second", value_of(verdict.local_read)},
                                   {"has_room", verdict.decision.has_room}}},
           {"loading", verdict.loading ? json::value(object_of(*verdict.loading)) : json::value(nullptr)},
+          {"checkpoint", value_of_checkpoints(verdict)},
           {"sources", std::move(sources)},
           {"ways", std::move(ways)},
           {"streaming_s", meanwhile ? json::value(meanwhile->seconds.value) : json::value(nullptr)},

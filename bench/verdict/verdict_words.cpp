@@ -23,6 +23,7 @@ std::string short_number(double value) {
 }
 
 std::string way_text(const Way& way) {
+  if (way.staged && way.source.empty()) return "staged";
   return way.staged ? "staged from " + way.source : "read from " + way.source + " directly";
 }
 
@@ -32,21 +33,28 @@ std::string hours_words(const Verdict& verdict, const Way& way) {
 }
 
 // "A checkpoint of 105 GB takes 21 s to local, 1 min 36 s to nas: with stage-out the job waits 1 min 15 s
-// less."
+// less than for nas."
 std::string checkpoint_text(const Verdict& verdict) {
-  if (verdict.checkpoint == 0) return "";
-  const auto& times = verdict.checkpoint_seconds;
-  if (times.empty())
-    return "Not decided: no path has a valid 'checkpoint': measure again with --scenario checkpoint.";
+  const Bytes bytes = verdict.checkpoints.bytes;
+  if (bytes == 0) return "";
+  const auto& times = verdict.checkpoints.times;
+  if (times.empty()) return "Not decided: " + join(verdict.checkpoints.lacks, "; ") + ".";
   std::vector<std::string> words;
-  for (const auto& [path, seconds] : times) words.push_back(seconds_text(seconds) + " to " + path);
-  std::string text = "A checkpoint of " + format_bytes(verdict.checkpoint) +
-                     ", written by this host alone, takes " + join(words, ", ");
-  if (times.front().first != verdict.local || times.size() < 2) return text + ".";
+  for (const CheckpointTime& time : times)
+    words.push_back(seconds_text(time.seconds.value) + " to " + time.path);
+  const std::size_t hosts = verdict.hosts.size();
+  std::string text =
+      "A checkpoint of " + format_bytes(bytes) + ", written by " +
+      (hosts > 1 ? "one of " + std::to_string(hosts) + " hosts that all write" : "this host alone") +
+      ", takes " + join(words, ", ");
+  if (!verdict.checkpoints.has_local || times.size() < 2) return text + ".";
   for (std::size_t i = 1; i < times.size(); ++i) {
-    const double less = times[i].second - times.front().second;
+    const double less = times[i].seconds.value - times.front().seconds.value;
     text += i == 1 ? ": with stage-out the job waits " : ", ";
-    text += (less > 0 ? seconds_text(less) + " less" : "no less") + " than for " + times[i].first;
+    text += times[i].local_by_this == Difference::Lower    ? seconds_text(less) + " less than"
+            : times[i].local_by_this == Difference::Higher ? "no less than"
+                                                           : "not clearly less than";
+    text += " for " + times[i].path;
   }
   return text + ".";
 }
@@ -65,7 +73,10 @@ std::string answer(const Verdict& verdict) {
       if (!decision.has_room) {
         return "Train directly from " + decision.direct->source + ", " +
                seconds_text(decision.direct->seconds.value) + " for " + epochs + of +
-               ": it can't be staged, the local drive has not enough space.";
+               ": it can't be staged, there is not enough space: " +
+               format_bytes(verdict.question.local_room) + ", and " +
+               format_bytes(static_cast<Bytes>(kRoomFactor * static_cast<double>(verdict.question.dataset))) +
+               " are needed.";
       }
       return "Train directly: " + epochs + of + take + seconds_text(decision.direct->seconds.value) + " " +
              way_text(*decision.direct) + ", " +
@@ -104,6 +115,19 @@ std::string break_even_text(const Source& source, const BreakEven& even, bool is
          (is_bound_by_job ? "." : ", if the job reads as fast as it can.");
 }
 
+// Of a copy that exists: 0 epochs, or never.
+std::string copy_pays_text(const Source& source, const BreakEven& even, bool is_bound_by_job) {
+  const std::string than = " than reading from " + source.name;
+  if (!even.epochs) {
+    return even.has_range && even.best
+               ? "The staged copy is no faster" + than + ", most likely."
+               : "The staged copy is no faster" + than + ": an epoch from the local drive takes no less.";
+  }
+  return "The staged copy is faster" + than + " from the first epoch on" +
+         (even.has_range && !even.worst ? ", most likely" : "") +
+         (is_bound_by_job ? "." : ", if the job reads as fast as it can.");
+}
+
 // Empty if only one host measured.
 std::string hosts_text(const Verdict& verdict) {
   if (verdict.hosts.size() < 2) return "";
@@ -113,7 +137,10 @@ std::string hosts_text(const Verdict& verdict) {
 
 // The rates used, and the demand below which staging gains nothing.
 std::string rates_text(const Verdict& verdict) {
-  std::string text = "Measured by '" + verdict.judged_by + "':";
+  const bool is_shared = verdict.nodes > std::max<std::size_t>(1, verdict.hosts.size());
+  std::string text =
+      "Measured by '" + verdict.judged_by + "'" +
+      (is_shared ? ", a target's rates divided among " + std::to_string(verdict.nodes) + " nodes:" : ":");
   double fastest = 0;
   for (const Source& source : verdict.sources) {
     text += " " + source.name + " reads " + format_rate(source.read.typical.value);
@@ -122,7 +149,7 @@ std::string rates_text(const Verdict& verdict) {
     fastest = std::max(fastest, source.read.typical.range.low);
   }
   text += " " + verdict.local + " reads " + format_rate(verdict.local_read->typical.value) + ".";
-  if (verdict.question.demand > 0) return text;
+  if (verdict.question.demand > 0 || !verdict.rates_tell) return text;
   return text + " A job that consumes less than " + format_rate(fastest) + " gains nothing from staging.";
 }
 
@@ -209,15 +236,16 @@ std::vector<std::string> sentences_of(const Verdict& verdict) {
   }
   for (std::size_t i = 0; i < verdict.sources.size(); ++i) {
     const Source& source = verdict.sources[i];
-    if (source.copy && verdict.local_read) {
-      sentences.push_back(
-          break_even_text(source, verdict.decision.break_even[i], verdict.question.demand > 0));
-    }
+    const bool is_staged = verdict.question.is_staged;
+    if (!verdict.local_read || !verdict.rates_tell || (!source.copy && !is_staged)) continue;
+    sentences.push_back((is_staged ? copy_pays_text : break_even_text)(source, verdict.decision.break_even[i],
+                                                                       verdict.question.demand > 0));
   }
   if (const std::string hosts = hosts_text(verdict); !hosts.empty()) sentences.push_back(hosts);
   if (!verdict.sources.empty() && verdict.local_read) sentences.push_back(rates_text(verdict));
   if (std::string now = meanwhile_text(verdict); !now.empty()) sentences.push_back(std::move(now));
-  if (verdict.question.demand > 0 && !verdict.sources.empty()) sentences.push_back(demand_text(verdict));
+  if (verdict.question.demand > 0 && verdict.rates_tell && !verdict.sources.empty())
+    sentences.push_back(demand_text(verdict));
   for (const std::string& note : verdict.notes) sentences.push_back("Note: " + note + ".");
   if (const std::string assumed = assumed_text(verdict); !assumed.empty() && !verdict.sources.empty()) {
     sentences.push_back(assumed);

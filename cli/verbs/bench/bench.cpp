@@ -130,6 +130,7 @@ Result<> report_all(Context& context, const BenchFlags& given, const Measured& m
 Result<int> bench(Context& context, const BenchFlags& given) {
   auto options = parse(context, given);
   if (!options) return options.take_error();
+  if (!given.hosts.empty()) options->max_rounds = options->rounds;  // all hosts end with the same cell
   if (given.is_dry) {
     const auto text = bench::dry_run(*options);
     if (!text) return text.take_error();

@@ -23,7 +23,9 @@ Result<std::vector<std::string>> command_for(const bench::BenchOptions& options)
   auto scenarios = bench::check_options(options);
   if (!scenarios) return scenarios.take_error();
   std::vector<std::string> words = {"spark-stage", "bench", "in-step", "--quiet"};
-  for (const bench::PathUnderTest& path : options.paths) words.push_back(path.name + "=" + path.path);
+  // ssh begins in the user's home folder.
+  for (const bench::PathUnderTest& path : options.paths)
+    words.push_back(path.name + "=" + absolute_path(path.path).value_or(path.path).string());
   const auto add = [&](const char* option, const std::string& value) {
     words.emplace_back(option);
     words.push_back(value);
@@ -47,7 +49,7 @@ Result<> refuse_itself(const std::vector<std::string>& hosts) {
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i].empty() || hosts[i].starts_with('-'))
       return fail(Errc::Invalid, "--with: '" + printable(hosts[i]) + "' is no name of a host");
-    if (hosts[i] == name || hosts[i] == "localhost") {
+    if (hosts[i] == name || hosts[i].starts_with(name + ".") || hosts[i] == "localhost") {
       return fail(Errc::Invalid, "--with " + printable(hosts[i]) + " is this host, which measures anyway",
                   "name the other hosts");
     }
@@ -79,7 +81,7 @@ class TogetherRun {
     if (problem_ && problem_->kind != Errc::Cancelled) return fail(std::move(*problem_));
     if (!record) return record.take_error();
     if (record->interrupted) return Measured{std::move(*record), ""};
-    return merge(std::move(*record));
+    return merge(std::move(*record), hosts);
   }
 
  private:
@@ -95,24 +97,47 @@ class TogetherRun {
   Duration patience_of(unsigned cell) const {
     if (cell == 0) return Duration(kToBegin);
     if (cell == 1) return bench::longest_run(options_, 0) + Duration(kToBegin);
-    return bench::cell_deadline(options_) + Duration(kBetween);
+    return std::max(bench::cell_deadline(options_), bench::layout_deadline(options_)) + Duration(kBetween);
   }
 
-  Result<Measured> merge(bench::Record record) {
+  Result<Measured> merge(bench::Record record, const std::vector<std::string>& hosts) {
     auto others = together_.records(bench::longest_run(options_, 1), context_.stop);
-    if (!others) return others.take_error();
+    if (!others) {
+      keep_incomplete(std::move(record), others.error());
+      return others.take_error();
+    }
     std::vector<bench::Record> records = {std::move(record)};
-    for (bench::Record& other : *others) records.push_back(std::move(other));
+    std::vector<std::string> doubts;  // cloned hosts have one name
+    for (std::size_t i = 0; i < others->size(); ++i) {
+      bench::Record& other = (*others)[i];
+      const bool is_taken = std::ranges::any_of(
+          records, [&](const bench::Record& one) { return one.host.name == other.host.name; });
+      if (is_taken) {
+        doubts.push_back(printable(hosts[i]) + " calls itself " + printable(other.host.name) +
+                         ", like another one: if they are one host, it measured twice");
+        other.host.name = hosts[i];
+      }
+      records.push_back(std::move(other));
+    }
     std::vector<bench::Record> aligned = records;
     bench::align_clocks(aligned);
     auto table = bench::merge_runs(aligned);
     if (!table) return table.take_error();
     bench::Record merged = bench::merged_record(aligned);
+    merged.warnings.insert(merged.warnings.end(), doubts.begin(), doubts.end());
     if (!options_.runs_folder.empty()) {
       if (auto kept = bench::keep_merged(options_.runs_folder, merged, records); !kept)
-        return kept.take_error();
+        merged.warnings.push_back(kept.error().message());
     }
     return Measured{std::move(merged), std::move(*table)};
+  }
+
+  // Its rates are those of a host beside others, not of one alone.
+  void keep_incomplete(bench::Record record, const Error& why) const {
+    if (options_.runs_folder.empty()) return;
+    record.interrupted = true;
+    record.warnings.push_back("measured while other hosts read, whose results are missing: " + why.message());
+    (void)bench::keep_merged(options_.runs_folder, record, {});  // the error that is reported is the first
   }
 
   Context& context_;

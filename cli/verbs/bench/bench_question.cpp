@@ -18,17 +18,24 @@ Result<> count_files(Context& context, const std::string& folder, bench::AskedFo
   const auto options = bench::on_path("counting the files of " + printable(folder),
                                       kCountingTime + Duration(5'000), &context.stop);
   const auto counted = run_apart(options, [&]() -> Result<json::value> {
+    // Without links, as the paths that are measured.
+    std::error_code error;
+    const std::string resolved = std::filesystem::canonical(folder, error).string();
+    if (error) return fail_errno(error.value(), "looking at " + printable(folder));
     bench::WalkLimits limits;
     limits.files = 1;
     limits.entries = 50'000'000;
     limits.depth = 64;
     limits.time = kCountingTime;
-    const bench::FoundFiles found = bench::find_files(folder, limits);
-    return json::object{{"bytes", found.all_bytes}, {"files", found.all_files}, {"complete", found.complete}};
+    const bench::FoundFiles found = bench::find_files(resolved, limits);
+    return json::object{{"folder", resolved},
+                        {"bytes", found.all_bytes},
+                        {"files", found.all_files},
+                        {"complete", found.complete}};
   });
   if (!counted) return counted.take_error();
   const json::object& answer = counted->as_object();
-  asked.folder = absolute_path(folder).value_or(folder);
+  asked.folder = get_text(answer, "folder");
   asked.dataset_bytes = get_count(answer, "bytes");
   asked.dataset_files = get_count(answer, "files");
   if (asked.dataset_files == 0) {

@@ -208,6 +208,10 @@ TEST(Storage, TheCardsOfAllLivePathsCount) {
   EXPECT_DOUBLE_EQ(facts.nic.bytes_per_second, 50e9);
   EXPECT_EQ(facts.nic.mtu, 9000u);
   EXPECT_EQ(facts.origin.nic, "fast0");
+  tree.put("sys/class/net/fast0/statistics/rx_bytes", "1000\n");
+  EXPECT_FALSE(read_origin(tree.root(), facts.origin).nic) << "not known of fast1";
+  tree.put("sys/class/net/fast1/statistics/rx_bytes", "500\n");
+  EXPECT_EQ(read_origin(tree.root(), facts.origin).nic, 1500u);
   tree.put("sys/class/net/fast1/speed", "-1\n");
   facts = read_storage_facts(tree.root(), mount, 0);
   EXPECT_EQ(facts.nic.bytes_per_second, 0) << "unknown";
@@ -226,6 +230,26 @@ TEST(Storage, APartitionOfAPcieDriveIsLocal) {
   EXPECT_TRUE(facts.address.empty());
 }
 
+TEST(Storage, ABtrfsOfSeveralDrivesIsCountedAtAllOfThem) {
+  const Tree tree;
+  for (const char* name : {"nvme1n1", "nvme2n1"}) {
+    tree.put("sys/devices/pci/" + std::string(name) + "/stat", "1 0 8 0 0 0 0 0\n");
+    tree.link("sys/class/block/" + std::string(name), "sys/devices/pci/" + std::string(name));
+    tree.link("sys/fs/btrfs/1b2c/devices/" + std::string(name), "sys/devices/pci/" + std::string(name));
+  }
+  tree.put("sys/fs/btrfs/features/raid1c34", "0\n");
+  const MountFacts mount{"/data", "/dev/nvme1n1", "btrfs", "rw"};
+  const StorageFacts facts = read_storage_facts(tree.root(), mount, 0);
+  EXPECT_EQ(facts.kind, PathKind::Local);
+  EXPECT_EQ(facts.origin.path_devices, (std::vector<std::string>{"nvme1n1", "nvme2n1"}));
+  const OriginCounters before = read_origin(tree.root(), facts.origin);
+  for (const char* name : {"nvme1n1", "nvme2n1"})
+    tree.put("sys/devices/pci/" + std::string(name) + "/stat", "1 0 2056 0 0 0 0 0\n");
+  const Origin origin = origin_between(facts.origin, before, read_origin(tree.root(), facts.origin));
+  EXPECT_EQ(origin.bytes, 2 * 2048u * 512u);
+  EXPECT_EQ(origin.counter, "drives of the file system on nvme1n1");
+}
+
 TEST(Storage, AnNfsMountIsANasAndATmpfsIsMemory) {
   Tree tree;
   tree.put("sys/class/bdi/0:0/read_ahead_kb", "128\n");
@@ -237,6 +261,8 @@ TEST(Storage, AnNfsMountIsANasAndATmpfsIsMemory) {
   EXPECT_EQ(nfs.settings,
             (std::vector<std::pair<std::string, std::string>>{
                 {"vers", "4.2"}, {"nconnect", "8"}, {"rsize", "1048576"}, {"read-ahead KiB", "128"}}));
+  for (const char* type : {"cifs", "ceph", "lustre", "fuse.glusterfs"})
+    EXPECT_EQ(read_storage_facts(tree.root(), {"/mnt/x", "x", type, "rw"}, 0).kind, PathKind::Nas) << type;
   EXPECT_EQ(read_storage_facts(tree.root(), {"/tmp", "tmpfs", "tmpfs", "rw"}, 0).kind, PathKind::Memory);
 }
 

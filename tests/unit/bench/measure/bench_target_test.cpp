@@ -89,6 +89,7 @@ TEST(BenchTarget, SpaceIsCountedForAllPathsOfAFileSystemAndFivePercentStayFree) 
     targets.back().record.size = 100'000'000'000;
     targets.back().record.free = 10'000'000'000;
   }
+  targets[1].device += 1;  // as that of another subvolume of btrfs
   EXPECT_TRUE(check_space(targets, 2'500'000'000));
   const auto refused = check_space(targets, 2'600'000'000);
   ASSERT_FALSE(refused);
@@ -201,7 +202,11 @@ TEST(CopyWork, AFolderOfLargeFilesIsCopiedByItsSmallestIfThatIsNotTooLarge) {
   BenchOptions options;
   options.size = kGiB;
   target->record.files = {{"/a", 3 * kGiB}, {"/b", kGiB}};
-  EXPECT_EQ(copy_work(*target, options, 1).source, "/b");
+  const CopyWork whole = copy_work(*target, options, 1);
+  EXPECT_EQ(whole.source, "/b");
+  options.rate_limit = 5'000'000;
+  EXPECT_GT(copy_deadline(whole, options), std::chrono::seconds(kGiB / 5'000'000));
+  EXPECT_EQ(copy_deadline({"/c", {}, kGiB / 4}, options), cell_deadline(options));
   target->record.files = {{"/a", 3 * kGiB}, {"/b", kGiB + 1}};
   EXPECT_EQ(copy_work(*target, options, 1).source, "");
   target->record.files = {{"/a", kGiB}, {"/b", kMiB}};

@@ -99,8 +99,8 @@ TEST(Plan, LoadingTakesAsLongAsItsBytesNeed) {
   BenchOptions options = three_paths();
   options.size = 1'000'000'000;
   options.scenarios = {"load-mmap"};
-  // 3 paths x (5 rounds and the warm-up) x (2 s and 0.7 s), and 3 x (1 s + 2 s) to prepare.
-  EXPECT_NEAR(static_cast<double>(estimate(options).count()), 18 * 2700 + 9000, 500);
+  // 3 paths x (5 rounds and the warm-up) x (2 s and 0.7 s), 3 x (1 s + 2 s) to prepare, and the idle host.
+  EXPECT_NEAR(static_cast<double>(estimate(options).count()), 18 * 2700 + 9000 + 2000, 500);
   options.rate_limit = 2'000'000;
   EXPECT_GT(cell_deadline(options), std::chrono::seconds(500)) << "the limit alone takes so long";
 }
@@ -114,6 +114,20 @@ TEST(Plan, ACopyUnderARateLimitHasTheTimeThatItNeeds) {
   ASSERT_TRUE(scenarios);
   EXPECT_GT(cell_time(options, *scenarios->front()), std::chrono::seconds(1024));
   EXPECT_GT(cell_deadline(options), std::chrono::seconds(1024));
+}
+
+TEST(Plan, TheEstimateCountsSmallFilesAndTheRoundsThatDifferingResultsMayAdd) {
+  BenchOptions options = three_paths();
+  options.scenarios = {"shards"};
+  const Duration without = estimate(options);
+  EXPECT_EQ(estimate_at_most(options) - without, Duration(4 * 3 * 2700));
+  options.scenarios = {"smallfiles"};
+  // 2048 files of 128 KiB in each path, with a millisecond for each.
+  EXPECT_NEAR(static_cast<double>((estimate(options) - without).count()), 3 * (2048 + 537), 5);
+  options.runtime = std::chrono::seconds(60);
+  EXPECT_EQ(estimate_at_most(options), estimate(options)) << "there is no time for more rounds";
+  options.max_rounds = options.rounds;
+  EXPECT_EQ(estimate_at_most(options), estimate(options));
 }
 
 TEST(Plan, EachRoundVisitsEveryPathOncePerScenarioAndTheWarmUpIsRoundZero) {
@@ -152,8 +166,9 @@ TEST(Plan, TheEstimateCountsCellsTheWarmUpAndTheLayout) {
   BenchOptions options = three_paths();
   options.size = 1'000'000'000;
   options.scenarios = {"shards", "latency"};
-  // 3 paths x 2 scenarios x (5 rounds and the warm-up) x 2.7 s, and 3 x (1 s + 2 s) to prepare.
-  EXPECT_EQ(estimate(options), Duration(36 * 2700 + 9000));
+  // 3 paths x 2 scenarios x (5 rounds and the warm-up) x 2.7 s, 3 x (1 s + 2 s) to prepare, and 2 s for the
+  // idle host.
+  EXPECT_NEAR(static_cast<double>(estimate(options).count()), 36 * 2700 + 9000 + 2000, 500);
   EXPECT_GT(longest_run(options, 36), estimate(options));
 }
 
@@ -181,6 +196,14 @@ TEST(DryRun, ShowsTheJobsAndTouchesNothing) {
             std::string::npos);
   options.rounds = 0;
   EXPECT_FALSE(dry_run(options));
+}
+
+TEST(DryRun, HasTheLowerOfTheJobsRateAndTheLimit) {
+  BenchOptions options = three_paths();
+  options.scenarios = {"demand"};
+  options.asked.demand.bytes_per_second = 4e9;
+  options.rate_limit = 400'000'000;
+  EXPECT_NE(dry_run(options)->find("rate=100000000\n"), std::string::npos) << "of each of four streams";
 }
 
 TEST(Plan, QuickNeverMakesARunLonger) {

@@ -96,6 +96,17 @@ TEST(Gates, ANetworkLatencyBelowTheLocalDrivesIsInvalid) {
   EXPECT_EQ(summarize(record, "local", "latency").status, CellStatus::Valid);
 }
 
+TEST(Gates, ANetworkMayAnswerSoonerThanAHardDiskBesideTheLocalDrive) {
+  Record record = sample_record();
+  PathRecord disk = record.paths[1];
+  disk.name = "disk";
+  record.paths.insert(record.paths.begin(), disk);
+  record.cells.push_back(valid_cell("disk", "latency", 1, 80'000'000, 20'000, {{8'000'000, 20'000}}));
+  record.cells.push_back(valid_cell("nvme-tcp", "latency", 4, 80'000'000, 20'000, {{160'000, 20'000}}));
+  apply_plausibility(record);
+  EXPECT_EQ(summarize(record, "nvme-tcp", "latency").status, CellStatus::Valid);
+}
+
 TEST(Gates, TheShareOfFilesOpenedWithoutAskingTheNfsServerIsReported) {
   Record record;
   for (unsigned round = 0; round < 3; ++round) {

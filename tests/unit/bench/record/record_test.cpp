@@ -22,6 +22,17 @@ TEST(Record, ASummaryCountsValidRoundsOnlyAndKeepsTheReasonsOfTheOthers) {
   EXPECT_EQ(summarize(record, "nvme-tcp", "checkpoint").status, CellStatus::NotMeasured);
 }
 
+TEST(Record, TheKernelsCpuTimeIsNoMoreThanTheWhole) {
+  Record record = sample_record();
+  record.idle_cpu = {0.5, 0.01};
+  for (Cell& cell : record.cells) cell.cpu = CpuUse{2, 2, 1.8, 0.9, 0.5};
+  const Summary shards = summarize(record, "local", "shards");
+  ASSERT_TRUE(shards.cpu_per_gb);
+  EXPECT_NEAR(*shards.cpu_per_gb, 3.0 / 42, 1e-9)
+      << "three rounds of 2 s less 1 s of an idle host, for 42 GB";
+  EXPECT_EQ(shards.kernel_cpu_per_gb, shards.cpu_per_gb);
+}
+
 TEST(Record, OnlyValidCellsAreResults) {
   Record record = sample_record();
   EXPECT_TRUE(has_results(record));

@@ -74,6 +74,13 @@ TEST(Reports, AHostileRecordIsEscapedAsText) {
   EXPECT_THAT(markdown(record), AllOf(HasSubstr("\\|\\`id"), HasSubstr("\\<script"), Not(HasSubstr("\x1b"))));
 }
 
+TEST(Reports, EachFormatTellsOfALimit) {
+  Record record = sample_record();
+  record.rate_limit = 500'000'000;
+  for (const std::string& report : {text_table(record), markdown(record), html_page(record)})
+    EXPECT_THAT(report, testing::ContainsRegex("eld to 500 MB/s .--rate-limit"));
+}
+
 TEST(Reports, AnEmptyRecordDoesNotCrash) {
   EXPECT_FALSE(html_page({}).empty());
   EXPECT_FALSE(markdown({}).empty());
@@ -133,6 +140,23 @@ TEST(Compare, NamesOtherDifferencesBetweenTheRuns) {
   after.host.kernel = "6.99";
   const auto text = compared(rounds_of("a", "run-1", 2'000'000'000), after, false);
   EXPECT_THAT(*text, AllOf(HasSubstr("now rw"), HasSubstr("6.99")));
+}
+
+TEST(Compare, NamesOtherHostsALimitAndOtherFiles) {
+  const Record before = rounds_of("a", "run-1", 2'000'000'000);
+  Record after = rounds_of("a", "run-2", 1'500'000'000);
+  after.hosts = {"a", "b"};
+  after.rate_limit = 500'000'000;
+  after.fio.version = "fio-3.40";
+  after.paths[0].read_only_reason.clear();
+  after.asked.is_staged = true;
+  EXPECT_THAT(join(compare_runs(before, after, false)->other_settings, "; "),
+              AllOf(HasSubstr("it was measured on one host, now a, b at once"),
+                    HasSubstr("it was held to no rate, now 500 MB/s"),
+                    HasSubstr("fio was fio-3.33 with io_uring, now fio-3.40"),
+                    HasSubstr("nvme-tcp has other files or another folder"),
+                    HasSubstr("only one had a staged copy; the verdicts answer different questions")));
+  EXPECT_TRUE(compare_runs(before, rounds_of("a", "run-2", 1'500'000'000), false)->other_settings.empty());
 }
 
 TEST(Compare, RunsOfDifferentDemandsAreNotComparedByTheDemand) {

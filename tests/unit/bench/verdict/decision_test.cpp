@@ -71,6 +71,18 @@ TEST(BreakEven, ItsIntervalIsUnboundedIfSomeRoundsFeedTheJob) {
   EXPECT_FALSE(break_even_of(fed, kLocal, kUnet3d).worst);
 }
 
+TEST(BreakEven, OfACopyThatExistsIsAtOnceOrNever) {
+  const Source nfs = {"nfs", exactly(1.1e9), std::nullopt};
+  const BreakEven even = break_even_of_copy(nfs, kLocal, 0);
+  EXPECT_TRUE(even.has_range);
+  EXPECT_EQ(even.epochs, 0);
+  EXPECT_EQ(even.worst, 0);
+  EXPECT_FALSE(break_even_of_copy(nfs, kLocal, 1e9).epochs) << "the network feeds the job";
+  const Source alike = {"nfs", about(6.3e9, 0.1, 0), std::nullopt};
+  EXPECT_EQ(break_even_of_copy(alike, about(6.5e9, 0.1, 2), 0).epochs, 0);
+  EXPECT_FALSE(break_even_of_copy(alike, about(6.5e9, 0.1, 2), 0).worst);
+}
+
 TEST(BreakEven, HasNoIntervalWithoutEnoughCommonRounds) {
   const Source source{"nfs", rate_of_rounds({{1, 1e9}, {2, 1e9}, {3, 1e9}}).value(),
                       rate_of_rounds({{3, 1e9}, {4, 1e9}, {5, 1e9}})};
@@ -121,6 +133,11 @@ TEST(Decision, AnExistingCopyCostsNothingAndNeedsNoSpace) {
   const Decision decision = decide(question, two_sources(), kLocal);
   EXPECT_EQ(decision.advice, Advice::StageFirst);
   EXPECT_EQ(decision.staged->copying, 0);
+  EXPECT_EQ(decision.ways.size(), 3U) << "one copy, wherever it came from";
+  EXPECT_EQ(decision.break_even[0].epochs, 0);
+  std::vector<Source> uncopied = two_sources();
+  for (Source& source : uncopied) source.copy.reset();
+  EXPECT_EQ(decide(question, uncopied, kLocal).advice, Advice::StageFirst);
   EXPECT_FALSE(decision.meanwhile);
 }
 

@@ -89,8 +89,21 @@ TEST(LoadingVerdict, AnInterruptedOrThrottledRunDecidesNothing) {
   EXPECT_THAT(answer_to(record)[1], "Whether to stage it is not decided: the run was interrupted.");
   record.interrupted = false;
   record.rate_limit = 500'000'000;
-  EXPECT_THAT(answer_to(record)[1], HasSubstr("held to 500 MB/s"));
+  EXPECT_EQ(answer_to(record)[0], "Not decided: the run was held to 500 MB/s (--rate-limit).");
+  EXPECT_THAT(answer_to(record), Not(Contains(HasSubstr(" loads in "))));
+  EXPECT_THAT(answer_to(record), Contains(HasSubstr("reads leave 16.0 GB in the page cache")));
   EXPECT_EQ(verdict_of(record).decision.advice, Advice::NotDecided);
+}
+
+TEST(LoadingVerdict, HostsThatDidNotLoadAtOnceDecideNothing) {
+  Record record = loading_record();
+  record.hosts = {"spark-1", "spark-2"};
+  record.paths[0].at_once = {{"load-mmap", 0.5}, {"load-direct", 0.9}};
+  EXPECT_EQ(verdict_of(record).decision.advice, Advice::StageFirst) << "direct reads are the quickest";
+  record.paths[0].at_once[1].share = 0.5;
+  EXPECT_EQ(verdict_of(record).decision.advice, Advice::NotDecided);
+  EXPECT_THAT(answer_to(record),
+              Contains(HasSubstr("'load-direct' of nfs at once for 50 % of the time only")));
 }
 
 TEST(LoadingVerdict, AModelLargerThanTheMemoryOrTheLocalDriveIsNamed) {

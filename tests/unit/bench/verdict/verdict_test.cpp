@@ -48,21 +48,6 @@ TEST(Verdict, OneEpochTakesItsTime) {
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("1 epoch of 1.20 TB takes "));
 }
 
-TEST(Verdict, CheckpointsAreTimedForStageOut) {
-  Record record = worked_example();
-  record.asked.demand = {};
-  record.asked.checkpoint = checkpoint_like("llama3-8b");
-  EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("--scenario checkpoint"));
-  for (unsigned round = 1; round <= 3; ++round) {
-    record.cells.push_back(valid_cell("local", "checkpoint", round, 10'000'000'000, 1, {}));
-    record.cells.push_back(valid_cell("nfs", "checkpoint", round, 1'000'000'000, 1, {}));
-  }
-  EXPECT_EQ(
-      sentences_of(verdict_of(record)).front(),
-      "A checkpoint of 105 GB, written by this host alone, takes 21.0 s to local, 3 min 30 s to nfs: with "
-      "stage-out the job waits 3 min 09 s less than for nfs.");
-}
-
 TEST(Verdict, CautionsFollowTheAnswer) {
   Record record = worked_example();
   record.paths[1].storage.kind = PathKind::Memory;
@@ -129,6 +114,25 @@ TEST(Verdict, IsNotDecidedByAnInterruptedOrAThrottledRun) {
   record = worked_example();
   record.rate_limit = 500'000'000;
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("held to 500 MB/s"));
+}
+
+// The limit makes all paths equal.
+TEST(Verdict, AThrottledRunTellsNoBreakEvenNoTimeAndNoShare) {
+  Record record = worked_example();
+  for (Cell& cell : record.cells) cell.bytes = 1'000'000'000;
+  record.rate_limit = 500'000'000;
+  for (const double demand : {0.0, 3.2e9}) {
+    record.asked.demand.bytes_per_second = demand;
+    const auto sentences = sentences_of(verdict_of(record));
+    for (const char* words : {"pays", "feeds", "gains", "takes no less"})
+      EXPECT_THAT(sentences, Not(Contains(HasSubstr(words))));
+    EXPECT_THAT(sentences, Contains(HasSubstr("nfs reads 500 MB/s"))) << "as the table does";
+    const json::object shown = to_json(verdict_of(record));
+    EXPECT_TRUE(get_array(shown, "ways")->empty());
+    const json::object& source = get_array(shown, "sources")->front().as_object();
+    EXPECT_FALSE(source.contains("pays_from_epoch"));
+    EXPECT_TRUE(source.at("fed_share").is_null());
+  }
 }
 
 TEST(Verdict, ADatasetLargerThanTheFreeSpaceIsTrainedDirectly) {
@@ -203,6 +207,10 @@ TEST(Verdict, NodesShareTheTargetsRateAndTheReportStatesTheAssumption) {
   const Verdict verdict = verdict_of(record);
   EXPECT_DOUBLE_EQ(verdict.sources[0].read.typical.value, 0.7e9);
   EXPECT_DOUBLE_EQ(verdict.local_read->typical.value, 6.5e9);
+  EXPECT_THAT(
+      sentences_of(verdict),
+      Contains(HasSubstr("Measured by 'shards', a target's rates divided among 4 nodes: nvme-tcp reads "
+                         "700 MB/s")));
   EXPECT_THAT(sentences_of(verdict).back(), HasSubstr("Assumed: 4 nodes that read at once"));
 }
 
@@ -241,6 +249,30 @@ TEST(Verdict, SpaceThatEvictionCouldFreeCounts) {
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("not enough space"));
   record.asked.is_staged = true;
   EXPECT_THAT(sentences_of(verdict_of(record)).front(), HasSubstr("(it is already)"));
+}
+
+TEST(Verdict, ACopyThatExistsCostsNothingAndNeedsNoMeasurementOfACopy) {
+  Record record = worked_example();
+  record.asked.is_staged = true;
+  std::erase_if(record.cells, [](const Cell& cell) { return cell.scenario == "stagecopy"; });
+  const Verdict verdict = verdict_of(record);
+  const auto sentences = sentences_of(verdict);
+  EXPECT_EQ(sentences.front(),
+            "Stage first: 30 epochs of 1.20 TB take 1 h 32 min staged (it is already), 2 h 02 min less than "
+            "read from nvme-tcp directly.");
+  EXPECT_THAT(sentences,
+              Contains("The staged copy is faster than reading from nfs from the first epoch on."));
+  EXPECT_THAT(sentences, Not(Contains(HasSubstr("break-even"))));
+  EXPECT_THAT(sentences, Not(Contains(HasSubstr("left out"))));
+  const json::object shown = to_json(verdict);
+  const json::object& source = get_array(shown, "sources")->front().as_object();
+  EXPECT_EQ(get_double(source, "break_even_epochs"), 0);
+  EXPECT_EQ(get_double(source, "pays_from_epoch"), 1);
+  record.asked.demand.bytes_per_second = 1e9;
+  EXPECT_THAT(
+      sentences_of(verdict_of(record)),
+      Contains("The staged copy is no faster than reading from nvme-tcp: an epoch from the local drive "
+               "takes no less."));
 }
 
 TEST(Verdict, ARunWithoutALocalPathReportsThatItIsMissing) {

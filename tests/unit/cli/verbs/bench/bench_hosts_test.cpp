@@ -93,6 +93,39 @@ TEST_F(BenchWith, HostsInStepMeasureAtOnceAlsoIfTheirClocksDiffer) {
   EXPECT_EQ(program.output().find("at once for"), std::string::npos) << program.output();
 }
 
+TEST_F(BenchWith, TheRecordOfThisHostAloneIsNotKeptAsAWholeRun) {
+  ssh_does("for cell in 0 1; do echo ready $cell; read word; done; echo 'no space' >&2; exit 1");
+  EXPECT_NE(program.run({"bench", "nfs=/mnt/b", "--with", "spark2", "--runs", runs()}), 0);
+  const auto kept = bench::load_record(runs(), "last");
+  ASSERT_TRUE(kept) << kept.error().message();
+  EXPECT_TRUE(kept->interrupted);
+  ASSERT_EQ(kept->warnings.size(), 1u);
+  EXPECT_NE(kept->warnings[0].find("spark2"), std::string::npos) << kept->warnings[0];
+}
+
+TEST_F(BenchWith, ARelativePathIsTheSameFolderOnTheOtherHost) {
+  ssh_does("exit 1");
+  program.run({"bench", "nfs=b/c", "--with", "spark2", "--runs", runs()});
+  const std::string line = read_file(folder / "line").value();
+  EXPECT_NE(line.find("nfs=" + (std::filesystem::current_path() / "b/c").string()), std::string::npos)
+      << line;
+}
+
+TEST_F(BenchWith, HostsThatCallThemselvesTheSameEachKeepTheirRecord) {
+  bench::Record other = answer;
+  other.cells[0].bytes *= 3;
+  std::ofstream(folder / "record") << json::serialize(bench::to_json(other));
+  ssh_does(
+      "for cell in 0 1; do echo ready $cell; read word; done; printf 'record '; cat $(dirname $0)/record; "
+      "echo");
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--with", "10.0.0.2", "--runs", runs()}), 0)
+      << program.errors();
+  EXPECT_NE(program.output().find("spark1, 10.0.0.2"), std::string::npos) << program.output();
+  EXPECT_NE(program.output().find("warning: 10.0.0.2 calls itself spark1"), std::string::npos);
+  for (const char* name : {"host-spark1.json", "host-10.0.0.2.json"})
+    EXPECT_TRUE(std::filesystem::exists(folder / "runs" / answer.run_id / name)) << name;
+}
+
 TEST_F(BenchWith, TheOtherHostStartsAtItsPartOfTheFiles) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

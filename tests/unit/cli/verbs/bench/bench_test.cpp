@@ -157,6 +157,9 @@ TEST_F(Bench, CountsTheFilesOfADatasetThatIsAFolder) {
   EXPECT_EQ(options.asked.dataset_bytes, 1000u);
   EXPECT_EQ(options.asked.dataset_files, 2u);
   EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--dataset", runs() + "/none"}), 3);
+  std::filesystem::create_directory_symlink("set", runs() + "/link");
+  EXPECT_EQ(program.run({"bench", "nfs=/mnt/b", "--dataset", runs() + "/link"}), 0) << program.errors();
+  EXPECT_EQ(options.asked.folder, std::filesystem::canonical(runs() + "/set").string()) << "as paths are";
 }
 
 TEST_F(Bench, AsksWhetherADatasetIsStagedAndHowMuchSpaceTheCacheCouldFree) {
