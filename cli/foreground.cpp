@@ -1,7 +1,6 @@
 #include "cli/foreground.hpp"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>

@@ -77,9 +77,11 @@ Result<std::optional<Outcome>> look_at(Context& context, const Job& job) {
   return outcome_in(*answer);
 }
 
-// The same after the connection was lost, once the daemon answers.
-Result<std::optional<Outcome>> look_again(Context& context, const Job& job, ProgressView& view) {
-  const SteadyTime end = context.timer.steady() + kRetryFor;
+// The same after the connection was lost, once the daemon answers, or it is that late.
+Result<std::optional<Outcome>> look_again(Context& context, const Job& job, ProgressView& view,
+                                          std::optional<SteadyTime> limit = {}) {
+  SteadyTime end = context.timer.steady() + kRetryFor;
+  if (limit) end = std::min(end, *limit);
   for (bool is_told = false;; is_told = true) {
     auto found = look_at(context, job);
     const bool is_away =
@@ -206,13 +208,17 @@ Result<json::object> wait_for_job(Context& context, const std::string& id, std::
                   in_words(job) + " has not ended after " + format_duration(*timeout) + "; it goes on",
                   "`spark-stage jobs` shows it, `spark-stage cancel " + printable(id) + "` ends it");
     }
-    auto found = look_at(context, job);
-    if (!found) {
-      return fail(Errc::Unavailable, "spark-staged went away while waiting for " + in_words(job),
-                  "a restarted spark-staged knows no earlier job: ask for the work again");
+    auto found = look_again(context, job, view, end);
+    const bool is_over = context.stop || (end && context.timer.steady() >= *end);
+    if (!found && !is_over) {
+      const bool is_forgotten = found.error().kind == Errc::NotFound;
+      return fail(Errc::Unavailable,
+                  is_forgotten ? "spark-staged was restarted while waiting for " + in_words(job)
+                               : "waiting for " + in_words(job) + ": " + found.error().what,
+                  is_forgotten ? "it knows no earlier job: ask for the work again" : found.error().hint);
     }
-    outcome = std::move(*found);
-    if (!outcome) context.timer.sleep(kRetryEvery);
+    if (found) outcome = std::move(*found);
+    if (!outcome && !is_over) context.timer.sleep(kRetryEvery);
   }
   return std::move(*outcome);
 }

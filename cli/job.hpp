@@ -27,7 +27,7 @@ Result<json::object> follow_job(Context& context, Job job, ProgressView& view);
 
 // Waits for a job of any client, until it ends or `timeout` has passed; the job continues if the wait ends.
 // Returns its RESULT or its error. NotFound: there is none. TimedOut, Cancelled by the stop flag;
-// Unavailable: the daemon went away, and a restarted one does not know it.
+// Unavailable: the daemon did not answer for a minute, or was restarted and does not know it.
 Result<json::object> wait_for_job(Context& context, const std::string& id, std::optional<Duration> timeout,
                                   ProgressView& view);
 

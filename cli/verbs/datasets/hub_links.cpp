@@ -70,7 +70,9 @@ std::unique_ptr<HubLinks> HubLinks::make(const std::vector<StagedDataset>& stage
 
 std::string HubLinks::fill(const std::map<std::string, std::string>& links) {
   std::error_code unknown;
-  const auto temporary = std::filesystem::temp_directory_path(unknown);
+  auto temporary = std::filesystem::temp_directory_path(unknown);
+  if (!unknown)
+    temporary = std::filesystem::absolute(temporary, unknown);  // the command may change its folder
   std::string name = (unknown ? "/tmp" : temporary.native()) + "/" + kName + "XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) {
     const std::error_code why(errno, std::generic_category());

@@ -76,6 +76,32 @@ TEST_F(JobVerbs, WaitDoesNotMistakeAnotherJobForItsOwnAfterARestart) {
   EXPECT_EQ(restarted.run({"wait", "--job", "7"}), 4);
 }
 
+TEST_F(JobVerbs, WaitGoesOnWhenADaemonThatWasSilentAnswersAgain) {
+  Program slow;
+  slow.client.answer("GET /v1/jobs/7", 200, kRunning);
+  slow.client.fail_once("GET /v1/jobs/7", {Errc::Unavailable, "silent for 10 s", ""});
+  slow.client.fail_once("GET /v1/jobs/7", {Errc::Unavailable, "silent for 10 s", ""});
+  slow.client.answer("GET /v1/jobs/7", 200, kRunning);
+  slow.client.stream_once("/v1/jobs/7/events", {{kProgress}, {Errc::TimedOut, "silent", ""}});
+  slow.client.stream_once("/v1/jobs/7/events", {{R"({"event": "done", "result": {}})"}});
+  EXPECT_EQ(slow.run({"wait", "--job", "7"}), 0) << slow.errors();
+}
+
+TEST_F(JobVerbs, WaitForAJobOfADaemonThatStaysAwayEndsByItsTimeoutOrAfterAMinute) {
+  for (const bool has_timeout : {true, false}) {
+    Program away;
+    away.client.answer("GET /v1/jobs/7", 200, kRunning);
+    away.client.fail_once("GET /v1/jobs/7", {Errc::Unavailable, "no process listens there", "start it"});
+    away.client.stream_once("/v1/jobs/7/events", {{kProgress}});
+    const SteadyTime begin = away.timer.steady();
+    const std::vector<std::string> words{"wait", "--job", "7"};
+    auto limited = words;
+    limited.insert(limited.end(), {"--timeout", "20s"});
+    EXPECT_EQ(away.run(has_timeout ? limited : words), has_timeout ? 124 : 4) << away.errors();
+    EXPECT_LE(away.timer.steady() - begin, std::chrono::seconds(has_timeout ? 25 : 65));
+  }
+}
+
 TEST_F(JobVerbs, WaitIsForVolumesOrForAJob) {
   EXPECT_EQ(program.run({"wait", "datasets", "--job", "7"}), 2);
   EXPECT_EQ(program.run({"wait"}), 2);

@@ -274,6 +274,18 @@ TEST_F(Run, GivesModelsAPrivateCacheOfLinksAndRemovesIt) {
   EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
 }
 
+TEST_F(Run, TheCacheOfLinksHasAWholePathAlsoInARelativeTemporaryFolder) {
+  Program models;
+  models.client.answer(kStagings, 202, kJob);
+  models.client.stream_once(kEvents, {{kModels}});
+  ::unsetenv("HF_HUB_CACHE");
+  ::setenv("TMPDIR", ".", 1);
+  EXPECT_EQ(models.run({"run", "a", "b", "--", "sh", "-c", "cd / && test -L $HF_HUB_CACHE/models--org--a"}),
+            0);
+  ::unsetenv("TMPDIR");
+  ::unsetenv("HF_HUB_CACHE");
+}
+
 TEST_F(Run, LeavesTheCacheThatTheJobHasChosen) {
   Program models;
   models.client.answer(kStagings, 202, kJob);
