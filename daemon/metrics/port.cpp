@@ -57,15 +57,19 @@ void Port::open() {
   });
 }
 
+const std::string& Port::page() {
+  const SteadyTime now = steady_now(executor_);
+  if (!made_at_ || now - *made_at_ >= kNewPage) {
+    page_ = text_();
+    made_at_ = now;
+  }
+  return page_;
+}
+
 boost::asio::awaitable<api::Answer> Port::answer(api::Request request) {
   api::Answer answer;
   if (request.method == "GET" && request.path == std::vector<std::string>{"metrics"}) {
-    const SteadyTime now = steady_now(executor_);
-    if (!made_at_ || now - *made_at_ >= kNewPage) {
-      page_ = text_();
-      made_at_ = now;
-    }
-    answer.metrics = page_;
+    answer.metrics = page();
   } else {
     answer = api::error_answer({Errc::NotFound, "only GET /metrics is answered here", ""});
   }

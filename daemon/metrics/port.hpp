@@ -24,6 +24,8 @@ class Port {
   // yet, another program has the port) is retried indefinitely, without delaying other work.
   void apply(const config::MetricsSettings& settings);
   void stop();
+  // At most a second old: any number of requests costs as much as one a second.
+  const std::string& page();
   bool is_open() const { return server_ != nullptr; }
 
  private:
@@ -37,7 +39,7 @@ class Port {
   config::MetricsSettings wanted_;
   bool complained_ = false;  // about wanted_
   std::shared_ptr<api::Server> server_;
-  std::string page_;
+  std::string page_;  // made at made_at_
   std::optional<SteadyTime> made_at_;
 };
 

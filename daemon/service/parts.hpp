@@ -10,6 +10,7 @@
 #include "daemon/fleet/peer_service.hpp"
 #include "daemon/jobs.hpp"
 #include "daemon/memory/memory_watch.hpp"
+#include "daemon/metrics/port.hpp"
 #include "daemon/outputs/stage_outs.hpp"
 #include "daemon/outputs/watch/output_watches.hpp"
 #include "daemon/service/active_config.hpp"
@@ -35,6 +36,7 @@ struct DaemonParts {
   outputs::OutputWatches& output_watches;
   fleet::PeerService& peers;
   memory::MemoryWatch& memory;
+  metrics::Port& metrics;
 };
 
 }  // namespace spark

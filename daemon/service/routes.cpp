@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "daemon/service/handlers.hpp"
-#include "daemon/service/request_members.hpp"
+#include "daemon/service/members/request_members.hpp"
 
 namespace spark {
 namespace {

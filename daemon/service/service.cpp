@@ -115,7 +115,8 @@ Service::Service(asio::io_context& context, ServiceOptions options, config::Conf
              .outputs = copies_.outputs,
              .output_watches = copies_.watches,
              .peers = ports_.peers,
-             .memory = copies_.memory} {}
+             .memory = copies_.memory,
+             .metrics = ports_.metrics} {}
 
 Result<std::vector<std::string>> Service::entries_in_use(const std::string& volume,
                                                          const std::string& folder) const {

@@ -124,6 +124,15 @@ TEST_F(PortTest, WholeRequestsKeepNobodyFromTheMetricsNorDoThoseOfClientsThatHav
   context.run_for(std::chrono::milliseconds(50));
 }
 
+TEST_F(PortTest, ThePageThatUsersGetIsMadeOnceASecond) {
+  int pages = 0;
+  Port counted{context.get_executor(), [&] { return "up " + std::to_string(++pages) + "\n"; }, Duration(20)};
+  for (int i = 0; i < 100; ++i) (void)counted.page();
+  EXPECT_LT(pages, 3);
+  EXPECT_TRUE(run_until(context,
+                        [&] { return counted.page() == "up " + std::to_string(pages) + "\n" && pages > 1; }));
+}
+
 TEST_F(PortTest, FollowsTheConfiguration) {
   const std::uint16_t first = test::LocalPort().portal.port;
   port.apply(on(first));

@@ -1,4 +1,4 @@
-#include "daemon/service/request_members.hpp"
+#include "daemon/service/members/request_members.hpp"
 
 #include <algorithm>
 #include <span>

@@ -1,4 +1,4 @@
-#include "daemon/service/state_lock.hpp"
+#include "daemon/state_lock.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
