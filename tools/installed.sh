@@ -175,7 +175,8 @@ end_daemon() {
   if has_systemd; then
     systemctl --quiet disable --now $daemon $release 2>/dev/null || true
   fi
-  "$prefix/sbin/spark-staged" release --copies || say "the staged copies are still mounted read-only: umount the cache's folder 'data'" >&2
+  # Of a drive that does not answer, it may wait for ever.
+  timeout -k 5 60 "$prefix/sbin/spark-staged" release --copies || say "the staged copies are still mounted read-only: umount the cache's folder 'data'" >&2
   sh debian/postrm mount-points
   delete <"$manifest"
   if has_systemd; then systemctl daemon-reload; fi
@@ -200,6 +201,8 @@ remove() {
   fi
   [ ! -e $settings ] || say "kept: $settings (configuration, keys)"
   [ ! -e $state ] || say "kept: $state (staged data, pinned identities)"
+  unsent=$(find $state/stage-outs -maxdepth 1 -name '*.json' 2>/dev/null | wc -l)
+  [ "$unsent" -eq 0 ] || say "$unsent stage-outs have not ended: what they send is complete on this host alone, until a daemon runs here again"
   say "volumes stay mounted and connected until you unmount and disconnect them, or the host is shut down"
 }
 

@@ -22,6 +22,8 @@ bool needs_daemon(const config::Config& config) {
 
 // One that listens and does not answer would otherwise pass for one with nothing to report.
 void check_daemon(const Host& host, Report& report) {
+  const auto status = host.ask_daemon();
+  if (status) return;  // also from a network namespace that the kernel's list is not of
   if (!daemon_listens(host)) {
     if (!needs_daemon(host.settings())) return;
     report.wrong("daemon", "spark-staged does not run, nothing listens at " + printable(host.socket),
@@ -30,8 +32,6 @@ void check_daemon(const Host& host, Report& report) {
                  "sudo systemctl enable --now spark-staged");
     return;
   }
-  const auto status = host.ask_daemon();
-  if (status) return;
   if (status.error().kind == Errc::Denied) {
     report.unknown.push_back("what the daemon reports (" + status.error().message() + ")");
     return;
