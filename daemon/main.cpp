@@ -130,8 +130,8 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   auto state = lock_state(options);
   if (!state) {
     state.error().hint =
-        "stop that one first (`systemctl stop spark-staged`); a second one needs --state-dir, "
-        "and a cache.path of its own";
+        "stop that one first (`systemctl stop spark-staged`); a second one needs "
+        "--state-dir, and a cache.path of its own";
     return complain(state.error());
   }
   boost::asio::io_context context(1);
