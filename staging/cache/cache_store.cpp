@@ -209,11 +209,11 @@ Result<std::vector<GenerationRow>> CacheStore::ready_generations(const std::stri
   return rows;
 }
 
-Result<std::uint64_t> CacheStore::unused_generation(const std::string& dataset) {
+Result<std::uint64_t> unused_generation(CacheStore& store, const std::string& dataset) {
   for (;;) {
-    auto generation = catalog_->next_generation(dataset);
+    auto generation = store.catalog().next_generation(dataset);
     if (!generation) return generation;
-    const auto there = folder_.has_generation(folder_name(dataset), *generation);
+    const auto there = store.folder().has_generation(folder_name(dataset), *generation);
     if (!there) return there.take_error();
     if (!*there) return generation;
   }

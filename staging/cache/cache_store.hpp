@@ -52,9 +52,6 @@ class CacheStore {
   // Newest first. An error if it is not known whether they are damaged.
   Result<std::vector<GenerationRow>> ready_generations(const std::string& dataset);
 
-  // Of a generation to be made: never a number whose name is taken, for whatever reason.
-  Result<std::uint64_t> unused_generation(const std::string& dataset);
-
   struct Origin {
     double stage_seconds = 0;         // see GenerationRow
     std::optional<BytesFrom> from{};  // the same
@@ -96,5 +93,8 @@ class CacheStore {
   Result<> put_back(std::vector<GenerationRow> rows, Error why);
   Result<> delete_aside(const GenerationRow& row);
 };
+
+// Of a generation to be made: never a number whose name is taken, for whatever reason.
+Result<std::uint64_t> unused_generation(CacheStore& store, const std::string& dataset);
 
 }  // namespace spark::staging

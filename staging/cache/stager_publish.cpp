@@ -43,7 +43,7 @@ Result<> Stager::check_model_in(const Tree& source, PartialArea& area, const Cop
 Result<std::uint64_t> Stager::publish(const Sealed& sealed, PartialArea& area, Bytes not_copied,
                                       CacheStore::Origin origin) {
   const std::string& dataset = sealed.header.dataset;
-  auto generation = store_.unused_generation(dataset);
+  auto generation = unused_generation(store_, dataset);
   if (!generation) return generation;
   const Destination place = store_.folder().place(dataset, *generation);
   if (::mkdir(place.folder.c_str(), kEntered) != 0 && errno != EEXIST) {

@@ -130,7 +130,7 @@ class Bringer {
     if (!area) return fail_with(std::move(area.error()), "bringing " + printable(copy.dataset));
     const auto known = store_.damage().of(copy.dataset);
     if (!known) return known.take_error();
-    const auto generation = store_.unused_generation(copy.dataset);
+    const auto generation = unused_generation(store_, copy.dataset);
     if (!generation) return generation.take_error();
     const std::filesystem::path filling = filling_of(to, to.place(copy.dataset, copy.generation));
     if (auto room = check_room(copy, filling); !room) return room.take_error();
