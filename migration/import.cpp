@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
 #include "migration/replaced.hpp"
+#include "migration/rivals.hpp"
 #include "migration/steps.hpp"
 #include "migration/survey/dependent.hpp"
 #include "migration/survey/words.hpp"
@@ -55,6 +56,13 @@ std::string reason_to_leave(const mounts::Mount& mount) {
   return {};
 }
 
+// It would be the name of another folder in the configuration. Empty: it can hold these names.
+std::string reason_of_names(const std::string& source, const std::string& mount) {
+  if (printable(source) == source && printable(mount) == mount) return {};
+  return "a configuration can't hold its name, which has control characters or is not UTF-8: mount it under "
+         "another name, and import again";
+}
+
 // Empty: none, or several.
 std::string running_host(const Survey& survey) {
   std::set<std::string> hosts;
@@ -95,6 +103,7 @@ class Writer {
     for (const MountUnit& unit : survey_.mount_units) name_dependent(unit);
     for (const FabricDevice& device : survey_.devices) take_mounts_of(device);
     for (const mounts::Mount& mount : survey_.mounts) name_nfs_mount(mount);
+    for (Item& unit : units_that_need(survey_, imported_.items)) imported_.items.push_back(std::move(unit));
     for (const Found& found : drafts_.found) take_unmounted(found);
     for (const ConnectUnit& unit : survey_.units) take_unit(unit);
     for (const Use& use : survey_.uses) name_use(use);
@@ -134,7 +143,7 @@ class Writer {
     } else {
       ++count;
       if (&section == &volumes_yaml_) volumes_[item.where] = entry.name;
-      for (const std::string& detail : entry.details) take_detail(detail, section);
+      take_details(entry, section);
     }
     imported_.items.push_back(std::move(item));
   }
@@ -145,11 +154,19 @@ class Writer {
     imported_.items.push_back(std::move(item));
   }
 
-  void take_detail(const std::string& detail, std::string& section) {
-    const std::size_t before = section.size();
-    section += detail;
-    const std::string problem = problem_of(body());
-    if (!problem.empty()) section.replace(before, std::string::npos, left_out(detail, problem));
+  // Each is parsed with its entry alone, and that one's target: no other entry has a say in it.
+  void take_details(const Entry& entry, std::string& section) const {
+    const bool is_volume = &section == &volumes_yaml_;
+    std::string own = entry.yaml;
+    for (const std::string& detail : entry.details) {
+      const std::string with_it = own + detail;
+      const std::string problem = trim(detail).starts_with('#') ? ""
+                                  : is_volume                   ? problem_of(body(targets_yaml_, with_it))
+                                                                : problem_of(body(with_it, ""));
+      const std::string text = problem.empty() ? detail : left_out(detail, problem);
+      own += text;
+      section += text;
+    }
   }
 
   std::string name_of(const std::string& mount) {
@@ -188,6 +205,9 @@ class Writer {
               .automount = is_automount ? automount_unit(line.mount) : "",
               .units = units};
     if (units.empty()) note_other_lines(line, item);
+    if (item.is_taken()) item.reason = reason_of_rival(root_, survey_, line);
+    if (item.is_taken()) item.reason = reason_of_names(line.source, line.mount);
+    const FabricDevice* device = device_of(line);
     if (line.is_nfs()) {
       const mounts::Mount* now = mounted_at(line.mount);
       if (now != nullptr && !now->type.starts_with("nfs")) item.reason = covered(*now);
@@ -195,7 +215,14 @@ class Writer {
       item.what = "volume " + name;
       seen_mounts_.insert(line.mount);
       take(nfs_volume_entry(name, line.source, mount), std::move(item), volumes_yaml_, imported_.volumes);
-    } else if (const FabricDevice* device = find_device(root_, survey_.devices, line.source)) {
+    } else if (device != nullptr && is_kernel_name(line.source) && mounted_at(line.mount) == nullptr) {
+      item.what = "a line";
+      item.reason = origin + ": " + printable(line.source) +
+                    " is given in the order of connecting, and nothing is mounted on " +
+                    printable(line.mount) + " now: mount there what belongs there, and import again";
+      item.subsystem = device->subsystem;
+      name_only(shown_line(line), std::move(item));
+    } else if (device != nullptr) {
       take_volume(*device, mount, std::move(item));
     } else if (std::string reason = reason_to_name(line); !reason.empty()) {
       item.what = "a line";
@@ -204,6 +231,14 @@ class Writer {
       item.subsystem = below == nullptr ? "" : below->subsystem;  // the line needs its connection
       name_only(shown_line(line), std::move(item));
     }
+  }
+
+  // What is mounted tells which device a name like /dev/nvme1n1 means; by now, another one may have it.
+  const FabricDevice* device_of(const FstabLine& line) const {
+    const mounts::Mount* now = is_kernel_name(line.source) ? mounted_at(line.mount) : nullptr;
+    const bool is_whole = now != nullptr && now->root == "/";
+    const FabricDevice* mounted = is_whole ? find_device(root_, survey_.devices, now->source) : nullptr;
+    return mounted != nullptr ? mounted : find_device(root_, survey_.devices, line.source);
   }
 
   // Mounted before spark-staged mounts the volume, it would find the empty folder, or nothing.
@@ -283,6 +318,7 @@ class Writer {
     seen_mounts_.insert(mount.mount);
     take(nvme_volume_entry(name, target_name, device, mount), std::move(item), volumes_yaml_,
          imported_.volumes);
+    if (imported_.items.back().is_taken()) taken_devices_.emplace(device.device, imported_.items.back());
   }
 
   void take_mounts_of(const FabricDevice& device) {
@@ -291,6 +327,13 @@ class Writer {
       if (mount.source != "/dev/" + device.device || seen_mounts_.contains(target)) continue;
       const std::string origin = "the running mount of " + mount.source;
       Item item{.where = printable(target), .origin = origin, .reason = reason_to_leave(mount)};
+      const auto taken = taken_devices_.find(device.device);
+      if (item.is_taken() && taken != taken_devices_.end())
+        item.reason = taken->second.what + " on " + taken->second.where +
+                      " is the same device: unmount it before the steps, and make it a symbolic link";
+      if (item.is_taken())
+        item.reason = reason_of_rival(root_, survey_, {0, mount.source, target, mount.type, "", 0, ""});
+      if (item.is_taken()) item.reason = reason_of_names(mount.source, target);
       take_volume(device, {target, mount.type, mounts::is_read_only(mount) ? "ro" : "rw", origin},
                   std::move(item));
     }
@@ -332,6 +375,10 @@ class Writer {
 
   // Of a volume that the steps unmount.
   void name_use(const Use& use) {
+    const bool is_step = std::ranges::any_of(imported_.items, [&](const Item& item) {
+      return item.is_taken() && use.verb == "umount" && item.mounted == use.operand;
+    });
+    if (is_step) return;
     const auto volume = std::ranges::find_if(imported_.items, [&](const Item& item) {
       return item.is_taken() && !item.mounted.empty() && needs(use, item.mounted);
     });
@@ -352,8 +399,9 @@ class Writer {
                                .units = {{unit.name, unit.file, unit.is_link, unit.links}}});
   }
 
-  std::string body() const {
-    return "version: 1\n" + section("targets", targets_yaml_) + section("volumes", volumes_yaml_);
+  std::string body() const { return body(targets_yaml_, volumes_yaml_); }
+  static std::string body(const std::string& targets, const std::string& volumes) {
+    return "version: 1\n" + section("targets", targets) + section("volumes", volumes);
   }
 
   std::string head(WallTime now) const {
@@ -383,6 +431,7 @@ class Writer {
   Imported imported_;
   std::set<std::string> names_, taken_targets_, seen_mounts_;
   std::map<std::string, std::string> volumes_;  // their names by mount point
+  std::map<std::string, Item> taken_devices_;   // the volume of each
   std::string targets_yaml_, volumes_yaml_;
 };
 

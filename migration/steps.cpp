@@ -142,7 +142,7 @@ std::string steps_text(const std::vector<Item>& items, WallTime now) {
   const std::string all = "/" + std::string(kKept), kept = all + "/" + rfc3339(now);
   std::string uses;
   for (const Item& item : items)
-    if (!item.ended_by.empty()) uses += "# - " + item.ended_by + " " + quoted(item.ended) + "\n";
+    if (!item.ended_by.empty()) uses += "# - " + item.ended_by + " " + quoted(printable(item.ended)) + "\n";
   if (!uses.empty()) uses = "# First end what lies on these volumes, and what needs it:\n" + uses;
   std::string text =
       uses +

@@ -32,7 +32,13 @@ ConnectUnit parse_unit(std::string_view text);
 // Those below /etc/systemd/system and /usr/local/lib/systemd/system; the distribution's own are left out.
 std::vector<ConnectUnit> read_connect_units(const SystemRoot& root);
 
-// A sentence for each script of a unit, or rc.local, that connects. Scripts are not parsed.
-std::vector<std::string> unread_scripts(const SystemRoot& root);
+// A file of this host's administrator that names a mount: a unit, or a drop-in of one.
+struct MountNeed {
+  std::string file;   // "/etc/systemd/system/docker.service.d/order.conf"
+  std::string words;  // "RequiresMountsFor=/mnt/data/images", "Requires=mnt-data.mount"
+  std::string path;   // "/mnt/data/images", "/mnt/data"
+};
+
+std::vector<MountNeed> mount_needs(const SystemRoot& root);
 
 }  // namespace spark::host
