@@ -13,6 +13,7 @@ namespace {
 Result<Amount> parse_upload(std::string_view text) {
   auto amount = text.ends_with('%') ? parse_amount(text) : Result<Amount>(Amount{});
   if (!text.ends_with('%')) {
+    if (auto clear = check_has_unit(text); !clear) return clear.take_error();
     const auto rate = parse_rate(text);
     if (!rate) return rate.take_error();
     amount->bytes = *rate;

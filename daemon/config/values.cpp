@@ -219,8 +219,17 @@ Result<std::string> parse_pod_namespace(std::string_view text) {
               "lower-case letters, digits and '-', as in team-a");
 }
 
+Result<> check_has_unit(std::string_view text) {
+  const auto number = parse_number<double>(text, std::chars_format::fixed);
+  if (!number || *number < 1 || *number > 100) return {};
+  return fail(Errc::Invalid, quote(text) + " has no unit",
+              "write " + quote(std::string(text) + "%") + ", or a size with its unit, such as " +
+                  quote(std::string(text) + "GiB"));
+}
+
 Result<Amount> parse_amount(std::string_view text) {
   if (!text.ends_with('%')) {
+    if (auto clear = check_has_unit(text); !clear) return clear.take_error();
     const auto bytes = parse_bytes(text);
     if (!bytes) return fail(Errc::Invalid, bytes.error().what, bytes.error().hint + ", or a part as in 5%");
     return Amount{*bytes, 0};

@@ -35,6 +35,8 @@ Result<std::string> parse_model_name(std::string_view text);
 Result<std::string> parse_model_revision(std::string_view text);
 // "sha256:" and 64 hexadecimal digits.
 Result<std::string> parse_pin(std::string_view text);
+// Refuses a number from 1 to 100 alone, where a percentage is possible as well: the '%' was forgotten.
+Result<> check_has_unit(std::string_view text);
 // A size, or a percentage such as "5%".
 Result<Amount> parse_amount(std::string_view text);
 std::string to_string(const Amount& amount);
