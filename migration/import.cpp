@@ -88,7 +88,10 @@ std::string section(const std::string& name, const std::string& yaml) {
 class Writer {
  public:
   Writer(const SystemRoot& root, const Survey& survey)
-      : root_(root), survey_(survey), drafts_(draft_targets(root, survey)) {}
+      : root_(root), survey_(survey), drafts_(draft_targets(root, survey)) {
+    auto loaded = config::load(root / std::string_view(config::kDefaultPath).substr(1));
+    if (loaded) config_ = std::move(*loaded);
+  }
 
   Imported write(WallTime now) {
     for (const LeftOut& one : drafts_.left_out) leave_out_connection(one);
@@ -321,11 +324,31 @@ class Writer {
     if (imported_.items.back().is_taken()) taken_devices_.emplace(device.device, imported_.items.back());
   }
 
+  // The volume of the configuration that is there already, as spark-staged mounts it; null: there is none.
+  // The steps must not unmount it.
+  const config::Volume* own_volume(const mounts::Mount& mount, const FabricDevice* device) const {
+    const auto at = std::ranges::find_if(config_.volumes, [&](const config::Volume& volume) {
+      const bool is_source = device == nullptr ? volume.nfs.has_value()
+                                               : volume.nvme && volume.nvme->subsystem == device->subsystem &&
+                                                     volume.nvme->nsid == device->nsid;
+      const bool reads = volume.access == config::Access::ReadOnly;
+      return is_source && volume.mount == mount.target && mounts::is_read_only(mount) == reads;
+    });
+    return at == config_.volumes.end() ? nullptr : &*at;
+  }
+
   void take_mounts_of(const FabricDevice& device) {
     for (const mounts::Mount& mount : survey_.mounts) {
       const std::string& target = mount.target.native();
       if (mount.source != "/dev/" + device.device || seen_mounts_.contains(target)) continue;
       const std::string origin = "the running mount of " + mount.source;
+      if (const config::Volume* own = own_volume(mount, &device)) {
+        imported_.items.push_back({.what = "volume " + own->name,
+                                   .where = printable(target),
+                                   .origin = config::kDefaultPath,
+                                   .subsystem = device.subsystem});
+        continue;
+      }
       Item item{.where = printable(target), .origin = origin, .reason = reason_to_leave(mount)};
       const auto taken = taken_devices_.find(device.device);
       if (item.is_taken() && taken != taken_devices_.end())
@@ -346,6 +369,7 @@ class Writer {
       return known.type == "autofs" && target.starts_with(known.target.native());
     });
     if (!mount.type.starts_with("nfs") || is_automatic || seen_mounts_.contains(target)) return;
+    if (own_volume(mount, nullptr) != nullptr) return;
     mounts::Mount whole = mount;
     whole.root = "/";  // of an export, any folder
     if (!reason_to_leave(whole).empty()) return;
@@ -428,6 +452,7 @@ class Writer {
   const SystemRoot& root_;
   const Survey& survey_;
   const TargetDrafts drafts_;
+  config::Config config_;  // the one that is there; without volumes if there is none
   Imported imported_;
   std::set<std::string> names_, taken_targets_, seen_mounts_;
   std::map<std::string, std::string> volumes_;  // their names by mount point

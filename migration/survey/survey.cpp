@@ -63,7 +63,9 @@ Survey survey(const SystemRoot& root) {
   survey.host_nqn = trim(text_of(root, "etc/nvme/hostnqn", survey));
   survey.host_id = trim(text_of(root, "etc/nvme/hostid", survey));
   survey.devices = list_fabric_devices(root);
-  survey.mounts = mounts::read_mount_table(root).value_or(std::vector<mounts::Mount>());
+  auto table = mounts::read_mount_table(root);
+  if (!table && table.error().kind != Errc::NotFound) survey.unread.push_back(table.error().message());
+  survey.mounts = std::move(table).value_or(std::vector<mounts::Mount>());
   for (std::string& sentence : unread_scripts(root, survey)) survey.unread.push_back(std::move(sentence));
   survey.uses = uses_now(root, survey.devices, survey.mounts);
   survey.mount_needs = mount_needs(root);

@@ -107,6 +107,26 @@ TEST_F(Rivals, UnitsThatNeedTheMountAreNamed) {
   EXPECT_THAT(imported.yaml, HasSubstr("`ExecStartPre=/usr/bin/spark-stage wait rosa-storage`"));
 }
 
+// On a host that has moved before, they are spark-staged's.
+TEST_F(Rivals, WhatTheConfigurationHasMountedIsNotUnmountedAndNoManualMount) {
+  host.write("etc/spark-stage/spark-stage.yaml",
+             "version: 1\ntargets: {rose: {address: 192.168.0.100}}\nvolumes:\n"
+             "  rosa: {target: rose, subsystem: raid5-data, mount: /mnt/rosa-storage}\n"
+             "  models: {target: rose, subsystem: llm-models, mount: /mnt/rosa-models}\n"
+             "  nas: {nfs: 'nas:/x', mount: /mnt/nas}");
+  host.write("etc/fstab", "nas:/new /mnt/new nfs4 ro,_netdev 0 0");
+  const std::string line = "30 21 259:1 / /mnt/rosa-storage ";
+  const std::string others =
+      "32 21 0:50 / /mnt/nas ro - nfs4 nas:/x ro,vers=4.2\n"
+      "31 21 259:3 / /mnt/rosa-models rw - ext4 /dev/nvme3n1 rw";
+  mounted(line + "ro - ext4 /dev/nvme1n1 ro\n" + others);
+  const std::string yaml = import().yaml;
+  EXPECT_THAT(yaml, Not(HasSubstr("umount /mnt/rosa-storage")));
+  EXPECT_THAT(yaml, Not(HasSubstr("is mounted by hand")));
+  EXPECT_THAT(yaml, HasSubstr("nfs: \"nas:/new\""));
+  EXPECT_THAT(yaml, HasSubstr("umount /mnt/rosa-models")) << "by hand: it is read-write";
+}
+
 TEST_F(Rivals, AMountPointThatIsNotUtf8IsLeftOut) {
   host.write("etc/fstab", kStorage + " /mnt/donn\\351es ext4 _netdev 0 0");
   mounted("");
