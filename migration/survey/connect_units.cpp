@@ -16,10 +16,17 @@ namespace {
 
 constexpr std::size_t kUnitTextBytes = 256 << 10;
 
-bool needs(std::string_view text, const std::string& unit) {
-  for (const auto& [key, value] : unit_settings(text)) {
+// Or starts it, as a timer does: by its own name, if it gives no other one.
+bool needs(const std::string& file, std::string_view text, const std::string& unit) {
+  const std::filesystem::path path = file;
+  const bool is_trigger = path.extension() == ".timer" || path.extension() == ".path";
+  const auto settings = unit_settings(text);
+  const bool has_unit = std::ranges::any_of(settings, [](const auto& one) { return one.first == "Unit"; });
+  if (is_trigger && !has_unit && path.stem() == std::filesystem::path(unit).stem()) return true;
+  for (const auto& [key, value] : settings) {
     const auto names = words_of(value);
-    const bool is_need = key == "Requires" || key == "Requisite" || key == "BindsTo";
+    const bool is_need =
+        key == "Requires" || key == "Requisite" || key == "BindsTo" || (is_trigger && key == "Unit");
     if (is_need && std::ranges::find(names, unit) != names.end()) return true;
   }
   return false;
@@ -29,7 +36,7 @@ bool needs(std::string_view text, const std::string& unit) {
 std::vector<std::pair<std::string, std::string>> unit_texts(const SystemRoot& root) {
   namespace fs = std::filesystem;
   std::vector<std::pair<std::string, std::string>> texts;
-  for (const char* ending : {".service", ".mount", ".automount", ".target", ".timer"}) {
+  for (const char* ending : {".service", ".mount", ".automount", ".target", ".timer", ".path"}) {
     for (auto& [file, text] : read_unit_files(root, ending)) texts.emplace_back(file.file, std::move(text));
   }
   for (const fs::path& folder : list_folder(root / "etc/systemd/system")) {
@@ -113,7 +120,7 @@ std::vector<ConnectUnit> read_connect_units(const SystemRoot& root) {
     unit.is_link = file.is_link;
     unit.links = file.links;
     for (const auto& [other, other_text] : texts) {
-      if (needs(other_text, file.name)) unit.needed_by.push_back(other);
+      if (needs(other, other_text, file.name)) unit.needed_by.push_back(other);
     }
     units.push_back(std::move(unit));
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/text.hpp"
 #include "migration/survey/real_path.hpp"
 #include "migration/survey/start_commands.hpp"
 #include "migration/survey/unit_files.hpp"
@@ -14,6 +15,7 @@ namespace spark::host {
 namespace {
 
 constexpr std::size_t kScriptBytes = 256 << 10;
+constexpr char kScript[] = "a script";
 
 // A read of it may wait for another host, or for a program of a user.
 bool is_far(const SystemRoot& root, const std::vector<FabricDevice>& devices, const mounts::Mount& mount) {
@@ -37,26 +39,38 @@ std::string text_of_script(const SystemRoot& root, const Survey& survey, const s
   return read_regular_file(file, kScriptBytes).value_or("");
 }
 
+// In a line that is no comment.
+bool connects(const std::string& text) {
+  return std::ranges::any_of(split(text, '\n'), [](const std::string& line) {
+    return !trim(line).starts_with('#') && line.find("nvme connect") != std::string::npos;
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> unread_scripts(const SystemRoot& root, const Survey& survey) {
   std::vector<std::string> sentences;
-  const auto look_into = [&](const std::string& script, const std::string& origin) {
-    const std::string text = text_of_script(root, survey, script);
-    if (!text.starts_with("#!") || text.find("nvme connect") == std::string::npos) return;
-    sentences.push_back(script + origin +
-                        ", a script that runs `nvme connect` and maybe mounts: take out of it what the "
-                        "configuration replaces");
+  const auto look_into = [&](const std::string& file, const std::string& origin, const char* kind) {
+    const std::string text = text_of_script(root, survey, file);
+    const bool is_script = kind == kScript;
+    if ((is_script && !text.starts_with("#!")) || !connects(text)) return;
+    sentences.push_back(file + origin + ", " + kind +
+                        " that runs `nvme connect` and maybe mounts: take out of it what the configuration "
+                        "replaces");
   };
   for (const auto& unit : read_unit_files(root, ".service")) {
     for (const auto& setting : unit_settings(unit.second)) {
       if (!is_start_command(setting.first)) continue;
       for (const std::string& word : start_command_words(setting.second)) {
-        if (word.starts_with('/')) look_into(word, " of " + unit.first.name);
+        if (word.starts_with('/')) look_into(word, " of " + unit.first.name, kScript);
       }
     }
   }
-  look_into("/etc/rc.local", "");
+  look_into("/etc/rc.local", "", kScript);
+  std::vector<std::string> tables = {"/etc/crontab", "/var/spool/cron/crontabs/root"};
+  for (const std::string& name : names_in_folder(root / "etc/cron.d"))
+    tables.push_back("/etc/cron.d/" + name);
+  for (const std::string& table : tables) look_into(table, "", "a table of cron");
   return sentences;
 }
 

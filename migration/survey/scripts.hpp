@@ -9,7 +9,7 @@
 
 namespace spark::host {
 
-// A sentence for each script of a unit, or rc.local, that connects. Scripts are not parsed. Needs the
+// A sentence for each script of a unit, rc.local, or table of cron that connects. They are not parsed. Needs the
 // survey's devices and mounts.
 std::vector<std::string> unread_scripts(const SystemRoot& root, const Survey& survey);
 

@@ -233,6 +233,17 @@ TEST_F(ImportKeeps, AUnitThatAnotherOneNeedsStays) {
   EXPECT_TRUE(says(imported, "/etc/systemd/system/docker.service.d/order.conf needs it")) << imported.yaml;
 }
 
+TEST_F(ImportKeeps, AUnitThatATimerStartsStays) {
+  unit("c.service", "ExecStart=nvme connect -t tcp -a 192.168.0.100 -n raid5-data");
+  host.write(kUnits + "other.timer", "[Timer]\nOnBootSec=10");
+  EXPECT_TRUE(moves(import(), "c.service")) << import().yaml;
+  host.write(kUnits + "c.timer", "[Timer]\nOnBootSec=10");
+  EXPECT_FALSE(moves(import(), "c.service")) << import().yaml;
+  std::filesystem::remove(host.root() / (kUnits + "c.timer"));
+  host.write(kUnits + "other.timer", "[Timer]\nOnBootSec=10\nUnit=c.service");
+  EXPECT_FALSE(moves(import(), "c.service")) << import().yaml;
+}
+
 TEST_F(ImportKeeps, AUnitThatALineOfFstabRequiresStaysAsLongAsTheLine) {
   unit("c.service", "ExecStart=nvme connect -t tcp -a 192.168.0.100 -n raid5-data");
   const std::string taken =

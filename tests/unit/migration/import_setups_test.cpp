@@ -165,11 +165,15 @@ TEST_F(ImportOfSetups, ScriptsThatConnectAreNamedAndAnEmptyStacdConfIsNot) {
   host.write("etc/systemd/system/c.service", "[Service]\nExecStart=-/bin/sh /opt/connect.sh");
   host.write("opt/connect.sh", "#!/bin/sh\nnvme connect -t tcp -a 192.0.2.8 -n a");
   host.write("etc/rc.local", "#!/bin/sh\nnvme connect-all");
+  host.write("etc/crontab", "# @reboot root nvme connect-all");
+  host.write("etc/cron.d/nvme", "@reboot root /usr/sbin/nvme connect -t tcp -a 192.0.2.8 -n a");
   host.write("etc/stas/stacd.conf",
              "[Controllers]\n# controller = transport=tcp;traddr=192.0.2.7\n#controller=");
   const std::string yaml = import().yaml;
   EXPECT_NE(yaml.find("# Not read: /opt/connect.sh of c.service"), std::string::npos) << yaml;
   EXPECT_NE(yaml.find("# Not read: /etc/rc.local"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("# Not read: /etc/cron.d/nvme, a table of cron"), std::string::npos) << yaml;
+  EXPECT_EQ(yaml.find("/etc/crontab"), std::string::npos) << yaml;
   EXPECT_EQ(yaml.find("stacd.conf"), std::string::npos) << yaml;
 }
 
