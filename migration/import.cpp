@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
+#include "migration/head.hpp"
 #include "migration/replaced.hpp"
 #include "migration/rivals.hpp"
 #include "migration/steps.hpp"
@@ -33,43 +34,8 @@ std::string address_of(const TargetDraft& target) {
   return printable(join(all, ", "));
 }
 
-std::string covered(const mounts::Mount& now) {
-  return printable(now.source) + " is mounted on " + printable(now.target.native()) +
-         " now: unmount it, then import again";
-}
-
 std::string shown_line(const FstabLine& line) {
   return printable(line.source + " " + line.mount + " " + line.type + " " + line.options);
-}
-
-// Why a mount that no file names is none of the administrator's; empty: it is.
-std::string reason_to_leave(const mounts::Mount& mount) {
-  if (mount.root != "/")
-    return "only " + printable(mount.root) +
-           " of the file system is mounted there: unmount it before the "
-           "steps, and make it a symbolic link";
-  for (const char* folder :
-       {"/media", "/run", "/var/lib/kubelet", "/var/lib/docker", "/var/lib/containers"}) {
-    if (mount.target.native().starts_with(std::string(folder) + "/"))
-      return std::string("another program mounted it in ") + folder;
-  }
-  return {};
-}
-
-// It would be the name of another folder in the configuration. Empty: it can hold these names.
-std::string reason_of_names(const std::string& source, const std::string& mount) {
-  if (printable(source) == source && printable(mount) == mount) return {};
-  return "a configuration can't hold its name, which has control characters or is not UTF-8: mount it under "
-         "another name, and import again";
-}
-
-// Empty: none, or several.
-std::string running_host(const Survey& survey) {
-  std::set<std::string> hosts;
-  for (const FabricDevice& device : survey.devices) {
-    for (const nvmetcp::Controller& path : device.paths) hosts.insert(printable(path.host_nqn));
-  }
-  return hosts.size() == 1 ? *hosts.begin() : "";
 }
 
 bool has_entry(const std::string& yaml) {
@@ -112,7 +78,7 @@ class Writer {
     for (const Use& use : survey_.uses) name_use(use);
     for (const Item& item : imported_.items)
       imported_.left_out += item.is_taken() || !item.ended_by.empty() ? 0 : 1;
-    imported_.yaml = head(now) + body() + steps_text(imported_.items, now);
+    imported_.yaml = head_text(survey_, imported_.items, now) + body() + steps_text(imported_.items, now);
     return std::move(imported_);
   }
 
@@ -220,9 +186,7 @@ class Writer {
       take(nfs_volume_entry(name, line.source, mount), std::move(item), volumes_yaml_, imported_.volumes);
     } else if (device != nullptr && is_kernel_name(line.source) && mounted_at(line.mount) == nullptr) {
       item.what = "a line";
-      item.reason = origin + ": " + printable(line.source) +
-                    " is given in the order of connecting, and nothing is mounted on " +
-                    printable(line.mount) + " now: mount there what belongs there, and import again";
+      item.reason = origin + ": " + unclear(line);
       item.subsystem = device->subsystem;
       name_only(shown_line(line), std::move(item));
     } else if (device != nullptr) {
@@ -324,25 +288,12 @@ class Writer {
     if (imported_.items.back().is_taken()) taken_devices_.emplace(device.device, imported_.items.back());
   }
 
-  // The volume of the configuration that is there already, as spark-staged mounts it; null: there is none.
-  // The steps must not unmount it.
-  const config::Volume* own_volume(const mounts::Mount& mount, const FabricDevice* device) const {
-    const auto at = std::ranges::find_if(config_.volumes, [&](const config::Volume& volume) {
-      const bool is_source = device == nullptr ? volume.nfs.has_value()
-                                               : volume.nvme && volume.nvme->subsystem == device->subsystem &&
-                                                     volume.nvme->nsid == device->nsid;
-      const bool reads = volume.access == config::Access::ReadOnly;
-      return is_source && volume.mount == mount.target && mounts::is_read_only(mount) == reads;
-    });
-    return at == config_.volumes.end() ? nullptr : &*at;
-  }
-
   void take_mounts_of(const FabricDevice& device) {
     for (const mounts::Mount& mount : survey_.mounts) {
       const std::string& target = mount.target.native();
       if (mount.source != "/dev/" + device.device || seen_mounts_.contains(target)) continue;
       const std::string origin = "the running mount of " + mount.source;
-      if (const config::Volume* own = own_volume(mount, &device)) {
+      if (const config::Volume* own = own_volume(config_, mount, &device)) {
         imported_.items.push_back({.what = "volume " + own->name,
                                    .where = printable(target),
                                    .origin = config::kDefaultPath,
@@ -369,7 +320,7 @@ class Writer {
       return known.type == "autofs" && target.starts_with(known.target.native());
     });
     if (!mount.type.starts_with("nfs") || is_automatic || seen_mounts_.contains(target)) return;
-    if (own_volume(mount, nullptr) != nullptr) return;
+    if (own_volume(config_, mount, nullptr) != nullptr) return;
     mounts::Mount whole = mount;
     whole.root = "/";  // of an export, any folder
     if (!reason_to_leave(whole).empty()) return;
@@ -426,27 +377,6 @@ class Writer {
   std::string body() const { return body(targets_yaml_, volumes_yaml_); }
   static std::string body(const std::string& targets, const std::string& volumes) {
     return "version: 1\n" + section("targets", targets) + section("volumes", volumes);
-  }
-
-  std::string head(WallTime now) const {
-    std::string text = "# Made by `spark-stage import` at " + rfc3339(now) +
-                       "\n# from /etc/fstab, units that connect, /etc/nvme/config.json,\n"
-                       "# /etc/nvme/discovery.conf and the current connections and mounts.\n"
-                       "# Check it; every key: spark-stage.yaml(5).\n";
-    if (const std::string host = running_host(survey_); survey_.host_nqn.empty() && !host.empty())
-      text += "# /etc/nvme/hostnqn is missing, and spark-staged makes one. The current connections use\n# " +
-              host + ":\n# write it there first if the target allows hosts by name.\n";
-    for (const std::string& sentence : survey_.unread) text += "# Not read: " + printable(sentence) + "\n";
-    for (const Item& item : imported_.items) {
-      const bool has_entry =
-          item.what.starts_with("target") || item.what.starts_with("volume ") || !item.fstab_line.empty();
-      if (!item.ended_by.empty()) {
-        text += "# " + item.what + ", " + item.where + ": " + item.reason + "\n";
-      } else if (!item.is_taken() && !has_entry) {
-        text += "# Not taken over from " + item.origin + ": " + item.reason + "\n";
-      }
-    }
-    return text;
   }
 
   const SystemRoot& root_;

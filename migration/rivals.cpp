@@ -29,6 +29,47 @@ bool goes_away(const std::string& file, const std::vector<Item>& items) {
 
 }  // namespace
 
+std::string reason_to_leave(const mounts::Mount& mount) {
+  if (mount.root != "/")
+    return "only " + printable(mount.root) +
+           " of the file system is mounted there: unmount it before the "
+           "steps, and make it a symbolic link";
+  for (const char* folder :
+       {"/media", "/run", "/var/lib/kubelet", "/var/lib/docker", "/var/lib/containers"}) {
+    if (mount.target.native().starts_with(std::string(folder) + "/"))
+      return std::string("another program mounted it in ") + folder;
+  }
+  return {};
+}
+
+std::string reason_of_names(const std::string& source, const std::string& mount) {
+  if (printable(source) == source && printable(mount) == mount) return {};
+  return "a configuration can't hold its name, which has control characters or is not UTF-8: mount it under "
+         "another name, and import again";
+}
+
+std::string covered(const mounts::Mount& now) {
+  return printable(now.source) + " is mounted on " + printable(now.target.native()) +
+         " now: unmount it, then import again";
+}
+
+std::string unclear(const FstabLine& line) {
+  return printable(line.source) + " is given in the order of connecting, and nothing is mounted on " +
+         printable(line.mount) + " now: mount there what belongs there, and import again";
+}
+
+const config::Volume* own_volume(const config::Config& config, const mounts::Mount& mount,
+                                 const FabricDevice* device) {
+  const auto at = std::ranges::find_if(config.volumes, [&](const config::Volume& volume) {
+    const bool is_source = device == nullptr ? volume.nfs.has_value()
+                                             : volume.nvme && volume.nvme->subsystem == device->subsystem &&
+                                                   volume.nvme->nsid == device->nsid;
+    const bool reads = volume.access == config::Access::ReadOnly;
+    return is_source && volume.mount == mount.target && mounts::is_read_only(mount) == reads;
+  });
+  return at == config.volumes.end() ? nullptr : &*at;
+}
+
 std::string reason_of_rival(const SystemRoot& root, const Survey& survey, const FstabLine& mount) {
   const FabricDevice* device = find_device(root, survey.devices, mount.source);
   const auto reason = [&](const FstabLine& other, const std::string& name) -> std::string {

@@ -7,7 +7,6 @@
 
 #include "base/text.hpp"
 #include "migration/survey/fstab.hpp"
-#include "migration/survey/start_commands.hpp"
 #include "migration/survey/unit_files.hpp"
 #include "migration/survey/words.hpp"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "migration/survey/real_path.hpp"
-#include "migration/survey/start_commands.hpp"
+#include "migration/survey/connect_units.hpp"
+#include "migration/survey/fstab.hpp"
 #include "migration/survey/unit_files.hpp"
 
 namespace spark::host {

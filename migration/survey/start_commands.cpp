@@ -1,4 +1,5 @@
-#include "migration/survey/start_commands.hpp"
+// What the start commands of a service unit do.
+#include "migration/survey/connect_units.hpp"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,6 @@
 
 #include "base/text.hpp"
 #include "migration/survey/nvme_cli_files.hpp"
-#include "migration/survey/real_path.hpp"
 #include "migration/survey/scripts.hpp"
 
 namespace spark::host {
