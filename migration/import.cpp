@@ -7,7 +7,9 @@
 
 #include "base/text.hpp"
 #include "daemon/config/parse.hpp"
+#include "migration/head.hpp"
 #include "migration/replaced.hpp"
+#include "migration/rivals.hpp"
 #include "migration/steps.hpp"
 #include "migration/survey/dependent.hpp"
 #include "migration/survey/words.hpp"
@@ -32,36 +34,8 @@ std::string address_of(const TargetDraft& target) {
   return printable(join(all, ", "));
 }
 
-std::string covered(const mounts::Mount& now) {
-  return printable(now.source) + " is mounted on " + printable(now.target.native()) +
-         " now: unmount it, then import again";
-}
-
 std::string shown_line(const FstabLine& line) {
   return printable(line.source + " " + line.mount + " " + line.type + " " + line.options);
-}
-
-// Why a mount that no file names is none of the administrator's; empty: it is.
-std::string reason_to_leave(const mounts::Mount& mount) {
-  if (mount.root != "/")
-    return "only " + printable(mount.root) +
-           " of the file system is mounted there: unmount it before the "
-           "steps, and make it a symbolic link";
-  for (const char* folder :
-       {"/media", "/run", "/var/lib/kubelet", "/var/lib/docker", "/var/lib/containers"}) {
-    if (mount.target.native().starts_with(std::string(folder) + "/"))
-      return std::string("another program mounted it in ") + folder;
-  }
-  return {};
-}
-
-// Empty: none, or several.
-std::string running_host(const Survey& survey) {
-  std::set<std::string> hosts;
-  for (const FabricDevice& device : survey.devices) {
-    for (const nvmetcp::Controller& path : device.paths) hosts.insert(printable(path.host_nqn));
-  }
-  return hosts.size() == 1 ? *hosts.begin() : "";
 }
 
 bool has_entry(const std::string& yaml) {
@@ -80,7 +54,10 @@ std::string section(const std::string& name, const std::string& yaml) {
 class Writer {
  public:
   Writer(const SystemRoot& root, const Survey& survey)
-      : root_(root), survey_(survey), drafts_(draft_targets(root, survey)) {}
+      : root_(root), survey_(survey), drafts_(draft_targets(root, survey)) {
+    auto loaded = config::load(root / std::string_view(config::kDefaultPath).substr(1));
+    if (loaded) config_ = std::move(*loaded);
+  }
 
   Imported write(WallTime now) {
     for (const LeftOut& one : drafts_.left_out) leave_out_connection(one);
@@ -95,12 +72,13 @@ class Writer {
     for (const MountUnit& unit : survey_.mount_units) name_dependent(unit);
     for (const FabricDevice& device : survey_.devices) take_mounts_of(device);
     for (const mounts::Mount& mount : survey_.mounts) name_nfs_mount(mount);
+    for (Item& unit : units_that_need(survey_, imported_.items)) imported_.items.push_back(std::move(unit));
     for (const Found& found : drafts_.found) take_unmounted(found);
     for (const ConnectUnit& unit : survey_.units) take_unit(unit);
     for (const Use& use : survey_.uses) name_use(use);
     for (const Item& item : imported_.items)
       imported_.left_out += item.is_taken() || !item.ended_by.empty() ? 0 : 1;
-    imported_.yaml = head(now) + body() + steps_text(imported_.items, now);
+    imported_.yaml = head_text(survey_, imported_.items, now) + body() + steps_text(imported_.items, now);
     return std::move(imported_);
   }
 
@@ -134,7 +112,7 @@ class Writer {
     } else {
       ++count;
       if (&section == &volumes_yaml_) volumes_[item.where] = entry.name;
-      for (const std::string& detail : entry.details) take_detail(detail, section);
+      take_details(entry, section);
     }
     imported_.items.push_back(std::move(item));
   }
@@ -145,11 +123,19 @@ class Writer {
     imported_.items.push_back(std::move(item));
   }
 
-  void take_detail(const std::string& detail, std::string& section) {
-    const std::size_t before = section.size();
-    section += detail;
-    const std::string problem = problem_of(body());
-    if (!problem.empty()) section.replace(before, std::string::npos, left_out(detail, problem));
+  // Each is parsed with its entry alone, and that one's target: no other entry has a say in it.
+  void take_details(const Entry& entry, std::string& section) const {
+    const bool is_volume = &section == &volumes_yaml_;
+    std::string own = entry.yaml;
+    for (const std::string& detail : entry.details) {
+      const std::string with_it = own + detail;
+      const std::string problem = trim(detail).starts_with('#') ? ""
+                                  : is_volume                   ? problem_of(body(targets_yaml_, with_it))
+                                                                : problem_of(body(with_it, ""));
+      const std::string text = problem.empty() ? detail : left_out(detail, problem);
+      own += text;
+      section += text;
+    }
   }
 
   std::string name_of(const std::string& mount) {
@@ -188,6 +174,9 @@ class Writer {
               .automount = is_automount ? automount_unit(line.mount) : "",
               .units = units};
     if (units.empty()) note_other_lines(line, item);
+    if (item.is_taken()) item.reason = reason_of_rival(root_, survey_, line);
+    if (item.is_taken()) item.reason = reason_of_names(line.source, line.mount);
+    const FabricDevice* device = device_of(line);
     if (line.is_nfs()) {
       const mounts::Mount* now = mounted_at(line.mount);
       if (now != nullptr && !now->type.starts_with("nfs")) item.reason = covered(*now);
@@ -195,7 +184,12 @@ class Writer {
       item.what = "volume " + name;
       seen_mounts_.insert(line.mount);
       take(nfs_volume_entry(name, line.source, mount), std::move(item), volumes_yaml_, imported_.volumes);
-    } else if (const FabricDevice* device = find_device(root_, survey_.devices, line.source)) {
+    } else if (device != nullptr && is_kernel_name(line.source) && mounted_at(line.mount) == nullptr) {
+      item.what = "a line";
+      item.reason = origin + ": " + unclear(line);
+      item.subsystem = device->subsystem;
+      name_only(shown_line(line), std::move(item));
+    } else if (device != nullptr) {
       take_volume(*device, mount, std::move(item));
     } else if (std::string reason = reason_to_name(line); !reason.empty()) {
       item.what = "a line";
@@ -204,6 +198,14 @@ class Writer {
       item.subsystem = below == nullptr ? "" : below->subsystem;  // the line needs its connection
       name_only(shown_line(line), std::move(item));
     }
+  }
+
+  // What is mounted tells which device a name like /dev/nvme1n1 means; by now, another one may have it.
+  const FabricDevice* device_of(const FstabLine& line) const {
+    const mounts::Mount* now = is_kernel_name(line.source) ? mounted_at(line.mount) : nullptr;
+    const bool is_whole = now != nullptr && now->root == "/";
+    const FabricDevice* mounted = is_whole ? find_device(root_, survey_.devices, now->source) : nullptr;
+    return mounted != nullptr ? mounted : find_device(root_, survey_.devices, line.source);
   }
 
   // Mounted before spark-staged mounts the volume, it would find the empty folder, or nothing.
@@ -283,6 +285,7 @@ class Writer {
     seen_mounts_.insert(mount.mount);
     take(nvme_volume_entry(name, target_name, device, mount), std::move(item), volumes_yaml_,
          imported_.volumes);
+    if (imported_.items.back().is_taken()) taken_devices_.emplace(device.device, imported_.items.back());
   }
 
   void take_mounts_of(const FabricDevice& device) {
@@ -290,7 +293,21 @@ class Writer {
       const std::string& target = mount.target.native();
       if (mount.source != "/dev/" + device.device || seen_mounts_.contains(target)) continue;
       const std::string origin = "the running mount of " + mount.source;
+      if (const config::Volume* own = own_volume(config_, mount, &device)) {
+        imported_.items.push_back({.what = "volume " + own->name,
+                                   .where = printable(target),
+                                   .origin = config::kDefaultPath,
+                                   .subsystem = device.subsystem});
+        continue;
+      }
       Item item{.where = printable(target), .origin = origin, .reason = reason_to_leave(mount)};
+      const auto taken = taken_devices_.find(device.device);
+      if (item.is_taken() && taken != taken_devices_.end())
+        item.reason = taken->second.what + " on " + taken->second.where +
+                      " is the same device: unmount it before the steps, and make it a symbolic link";
+      if (item.is_taken())
+        item.reason = reason_of_rival(root_, survey_, {0, mount.source, target, mount.type, "", 0, ""});
+      if (item.is_taken()) item.reason = reason_of_names(mount.source, target);
       take_volume(device, {target, mount.type, mounts::is_read_only(mount) ? "ro" : "rw", origin},
                   std::move(item));
     }
@@ -303,6 +320,7 @@ class Writer {
       return known.type == "autofs" && target.starts_with(known.target.native());
     });
     if (!mount.type.starts_with("nfs") || is_automatic || seen_mounts_.contains(target)) return;
+    if (own_volume(config_, mount, nullptr) != nullptr) return;
     mounts::Mount whole = mount;
     whole.root = "/";  // of an export, any folder
     if (!reason_to_leave(whole).empty()) return;
@@ -332,6 +350,10 @@ class Writer {
 
   // Of a volume that the steps unmount.
   void name_use(const Use& use) {
+    const bool is_step = std::ranges::any_of(imported_.items, [&](const Item& item) {
+      return item.is_taken() && use.verb == "umount" && item.mounted == use.operand;
+    });
+    if (is_step) return;
     const auto volume = std::ranges::find_if(imported_.items, [&](const Item& item) {
       return item.is_taken() && !item.mounted.empty() && needs(use, item.mounted);
     });
@@ -352,37 +374,19 @@ class Writer {
                                .units = {{unit.name, unit.file, unit.is_link, unit.links}}});
   }
 
-  std::string body() const {
-    return "version: 1\n" + section("targets", targets_yaml_) + section("volumes", volumes_yaml_);
-  }
-
-  std::string head(WallTime now) const {
-    std::string text = "# Made by `spark-stage import` at " + rfc3339(now) +
-                       "\n# from /etc/fstab, units that connect, /etc/nvme/config.json,\n"
-                       "# /etc/nvme/discovery.conf and the current connections and mounts.\n"
-                       "# Check it; every key: spark-stage.yaml(5).\n";
-    if (const std::string host = running_host(survey_); survey_.host_nqn.empty() && !host.empty())
-      text += "# /etc/nvme/hostnqn is missing, and spark-staged makes one. The current connections use\n# " +
-              host + ":\n# write it there first if the target allows hosts by name.\n";
-    for (const std::string& sentence : survey_.unread) text += "# Not read: " + printable(sentence) + "\n";
-    for (const Item& item : imported_.items) {
-      const bool has_entry =
-          item.what.starts_with("target") || item.what.starts_with("volume ") || !item.fstab_line.empty();
-      if (!item.ended_by.empty()) {
-        text += "# " + item.what + ", " + item.where + ": " + item.reason + "\n";
-      } else if (!item.is_taken() && !has_entry) {
-        text += "# Not taken over from " + item.origin + ": " + item.reason + "\n";
-      }
-    }
-    return text;
+  std::string body() const { return body(targets_yaml_, volumes_yaml_); }
+  static std::string body(const std::string& targets, const std::string& volumes) {
+    return "version: 1\n" + section("targets", targets) + section("volumes", volumes);
   }
 
   const SystemRoot& root_;
   const Survey& survey_;
   const TargetDrafts drafts_;
+  config::Config config_;  // the one that is there; without volumes if there is none
   Imported imported_;
   std::set<std::string> names_, taken_targets_, seen_mounts_;
   std::map<std::string, std::string> volumes_;  // their names by mount point
+  std::map<std::string, Item> taken_devices_;   // the volume of each
   std::string targets_yaml_, volumes_yaml_;
 };
 

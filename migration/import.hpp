@@ -39,7 +39,8 @@ struct Imported {
   unsigned left_out = 0;  // entries that are comments; not what is only to be ended first
 };
 
-// `root` resolves names like UUID=… of fstab.
+// `root` resolves names like UUID=… of fstab, and has the configuration of a host that has moved before: what
+// it has mounted is none of the manual setup.
 Imported import_configuration(const SystemRoot& root, const Survey& survey, WallTime now);
 
 }  // namespace spark::host

@@ -142,7 +142,7 @@ std::string steps_text(const std::vector<Item>& items, WallTime now) {
   const std::string all = "/" + std::string(kKept), kept = all + "/" + rfc3339(now);
   std::string uses;
   for (const Item& item : items)
-    if (!item.ended_by.empty()) uses += "# - " + item.ended_by + " " + quoted(item.ended) + "\n";
+    if (!item.ended_by.empty()) uses += "# - " + item.ended_by + " " + quoted(printable(item.ended)) + "\n";
   if (!uses.empty()) uses = "# First end what lies on these volumes, and what needs it:\n" + uses;
   std::string text =
       uses +
@@ -172,8 +172,10 @@ std::string steps_text(const std::vector<Item>& items, WallTime now) {
   if (!changed.empty()) text += step("cd /") + step("cp -a --parents " + join(changed, " ") + " " + kept);
   if (!lines.empty()) text += step(comment_out(lines));
   for (const UnitFile& unit : units) text += unit_steps(unit, kept);
-  text += step("systemctl daemon-reload") + step("systemctl enable --now spark-staged") +
-          step("spark-stage status");
+  text +=
+      step("systemctl daemon-reload") + step("systemctl enable spark-staged") +
+      step("systemctl reload-or-restart spark-staged") +  // it may run, for volumes that were there before
+      step("spark-stage status");
   return text + (changed.empty() ? "" : "# To go back: `sudo spark-stage import --undo`\n");
 }
 

@@ -85,9 +85,8 @@ std::vector<std::string> details_of(const ManualConnection& settings) {
 
 // Options that the daemon sets itself, or that have no effect.
 bool goes_without_saying(std::string_view option) {
-  constexpr std::array kNames = {"defaults", "auto",   "rw",         "ro",     "_netdev",
-                                 "nofail",   "noload", "norecovery", "bg",     "async",
-                                 "exec",     "suid",   "dev",        "nouser", "remount"};
+  constexpr std::array kNames = {"defaults",   "auto", "rw",    "ro",   "_netdev", "nofail", "noload",
+                                 "norecovery", "bg",   "async", "exec", "nouser",  "remount"};
   for (const char* name : kNames) {
     if (option == name) return true;
   }

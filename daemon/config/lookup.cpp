@@ -6,6 +6,7 @@
 #include "daemon/config/parse.hpp"
 #include "daemon/config/section.hpp"
 #include "daemon/config/values.hpp"
+#include "nvmetcp/resolve.hpp"
 
 namespace spark::config {
 namespace {
@@ -96,9 +97,13 @@ Result<> check_cache_path(const Config& config, const std::filesystem::path& pat
 }
 
 bool is_same_target(const Target& one, const Target& other) {
-  return one.name == other.name || std::ranges::any_of(one.portals, [&](const nvmetcp::Portal& portal) {
-           return std::ranges::find(other.portals, portal) != other.portals.end();
-         });
+  // However an IPv6 address is written.
+  const auto has = [&](const nvmetcp::Portal& portal) {
+    return std::ranges::any_of(other.portals, [&](const nvmetcp::Portal& its) {
+      return its.port == portal.port && nvmetcp::same_address(its.address, portal.address);
+    });
+  };
+  return one.name == other.name || std::ranges::any_of(one.portals, has);
 }
 
 }  // namespace spark::config

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.hpp"
@@ -58,6 +59,11 @@ struct Volume {
   std::vector<std::string> options;
   bool operator==(const Volume&) const = default;
 };
+
+// The records of a volume in the state folder are "NAME.json" and, for each of these, NAME, its end and
+// ".json".
+inline constexpr std::array<std::string_view, 8> kVolumeRecords{
+    ".history", ".intent", ".leaving", ".addresses", ".held", ".to-write", ".late-writes", ".renamed"};
 
 // A size in bytes or as a percentage of the file system.
 struct Amount {

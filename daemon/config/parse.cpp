@@ -26,7 +26,12 @@ Config read_config(const Node& root, Problems& problems) {
   // In this order: each section is checked against the sections before it.
   if (const Node* node = top.map("targets")) config.targets = read_targets(*node, problems);
   if (const Node* node = top.map("volumes")) config.volumes = read_volumes(*node, config, problems);
-  if (const Node* node = top.map("cache")) config.cache = read_cache(*node, config, problems);
+  // Without the section, it is checked as well: a volume may be on the default folder.
+  Node no_settings;
+  no_settings.kind = Node::Kind::Map;
+  no_settings.at = root.at;
+  const Node* cache = top.map("cache");
+  config.cache = read_cache(cache == nullptr ? no_settings : *cache, config, problems);
   if (const Node* node = top.map("fleet")) config.fleet = read_fleet(*node, problems);
   if (const Node* node = top.map("datasets")) config.datasets = read_datasets(*node, config, problems);
   if (const Node* node = top.map("outputs")) config.outputs = read_outputs(*node, config, problems);

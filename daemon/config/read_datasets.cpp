@@ -164,8 +164,17 @@ CacheSettings read_cache(const Node& node, const Config& so_far, Problems& probl
   if (cache.path == "/")
     section.problem("path", "'/' is the root file system; give the cache a folder of its own");
   const MountPoints mount_points(so_far.volumes);
-  if (const std::string* volume = mount_points.above(cache.path)) {
-    section.problem("path", "is on volume '" + *volume + "'; the cache belongs on a local disk");
+  const std::string* volume = mount_points.above(cache.path);
+  if (volume != nullptr && mount_points.of(*volume) != "/") {  // that one is refused as a volume
+    section.problem(
+        "path", cache.path.string() + " is on volume '" + *volume + "'; the cache belongs on a local disk");
+  }
+  for (const char* own : {"data", ".partial", ".named", ".trash"}) {
+    const std::string* at = mount_points.at(cache.path / own);
+    const std::string* inside = at != nullptr ? at : mount_points.below(cache.path / own);
+    if (inside != nullptr)
+      section.problem("path", "volume '" + *inside + "' is on " + mount_points.of(*inside).string() +
+                                  ", in a folder of the cache; give the cache a folder of its own");
   }
   return cache;
 }

@@ -111,8 +111,8 @@ void check_one_namespace(const Volume& volume, const Config& so_far, const std::
 // A volume's records in the state folder are "NAME.json", "NAME.held.json" and so on.
 void check_records(const Member& member, const std::set<std::string>& before, Problems& problems) {
   const std::string& name = member.key;
-  for (const std::string record :
-       {".history", ".intent", ".leaving", ".addresses", ".held", ".to-write", ".late-writes"}) {
+  for (const std::string_view end : kVolumeRecords) {
+    const std::string record(end);
     const std::string shorter = name.ends_with(record) ? name.substr(0, name.size() - record.size()) : "";
     for (const std::string& other : {name + record, shorter}) {
       if (!before.contains(other)) continue;

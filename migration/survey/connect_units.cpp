@@ -2,118 +2,30 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/text.hpp"
+#include "migration/survey/fstab.hpp"
 #include "migration/survey/unit_files.hpp"
 #include "migration/survey/words.hpp"
 
 namespace spark::host {
 namespace {
 
-bool is_nvme(const std::string& word) {
-  return word == "nvme" || word.ends_with("/nvme");
-}
+constexpr std::size_t kUnitTextBytes = 256 << 10;
 
-bool ends_command(const std::string& word) {
-  return !word.empty() && word.find_first_not_of(";&|") == std::string::npos;
-}
-
-// A word of a script: "nqn.a;" and "nqn.a&" are a word and the end of its command.
-void add_parts(const std::string& word, std::vector<std::string>& flat) {
-  const bool is_redirection = word.find(">&") != std::string::npos || word.find("&>") != std::string::npos;
-  for (std::size_t at = 0; at < word.size();) {
-    const bool ends = !is_redirection && ends_command(word.substr(at, 1));
-    const std::size_t end =
-        is_redirection
-            ? word.size()
-            : std::min(ends ? word.find_first_not_of(";&|", at) : word.find_first_of(";&|", at), word.size());
-    flat.push_back(word.substr(at, end - at));
-    at = end;
-  }
-}
-
-// The word behind `sh -c`.
-bool is_script(const std::vector<std::string>& words, std::size_t at) {
-  return at == 2 && words[0].ends_with("sh") && words[1].starts_with('-') && words[1].ends_with('c');
-}
-
-// Words as a shell would split them, also inside of `sh -c "nvme connect …; nvme connect …"`.
-std::vector<std::string> flattened(const std::vector<std::string>& words) {
-  std::vector<std::string> flat;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i].find("nvme ") == std::string::npos && !is_script(words, i)) {
-      flat.push_back(words[i]);
-      continue;
-    }
-    for (const std::string& inner : words_of(words[i])) add_parts(inner, flat);
-  }
-  return flat;
-}
-
-constexpr std::size_t kScriptBytes = 256 << 10;
-
-bool is_start(const std::string& key) {
-  return key == "ExecStart" || key == "ExecStartPre" || key == "ExecStartPost";
-}
-
-constexpr char kPrefixes[] = "-@:+!|";
-
-// Without the characters before a command that have a meaning for systemd.
-std::vector<std::string> command_words(const std::string& line) {
-  return words_of(line.substr(std::min(line.find_first_not_of(kPrefixes), line.size())));
-}
-
-// Programs and words of a shell that change nothing that would be missed.
-bool is_idle(const std::string& word) {
-  constexpr std::array kIdle = {"nvme", "modprobe", "sleep", "true",    "echo", "ping",  "udevadm", "wait",
-                                "grep", "exit",     "sh",    "bash",    "if",   "then",  "else",    "fi",
-                                "for",  "while",    "until", "do",      "done", "break", "[",       "test",
-                                "!",    "exec",     "set",   "logger",  "case", "esac",  "{",       "}",
-                                "(",    ")",        ":",     "timeout", "env",  "false"};
-  return std::find(kIdle.begin(), kIdle.end(), word.substr(word.rfind('/') + 1)) != kIdle.end();
-}
-
-void read_others(const std::vector<std::string>& words, ConnectUnit& unit) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool is_first = i == 0 || is_script(words, i) || ends_command(words[i - 1]) ||
-                          words[i - 1] == "do" || words[i - 1] == "then" || words[i - 1] == "else";
-    if (!is_first || ends_command(words[i]) || is_idle(words[i])) continue;
-    std::string command = without_key(words[i]);
-    for (std::size_t at = i + 1; at < words.size() && !ends_command(words[at]); ++at)
-      command += " " + without_key(words[at]);
-    unit.others.push_back(command);
-  }
-}
-
-// Every `nvme connect …` and `nvme connect-all …` in a command line.
-void read_commands(const std::string& line, ConnectUnit& unit) {
-  const auto words = flattened(command_words(line));
-  read_others(words, unit);
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (!is_nvme(words[i])) continue;
-    const std::string& verb = words[i + 1];
-    std::vector<std::string> options;
-    std::size_t at = i + 2;
-    for (; at < words.size() && !ends_command(words[at]); ++at) {
-      options.push_back(words[at]);
-    }
-    ManualConnection connection = parse_connect_options(options);
-    if (verb != "connect" && verb != "connect-all") continue;
-    const auto has_loop = [](const std::string& word) { return word == "until" || word == "while"; };
-    if (std::any_of(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i), has_loop))
-      unit.tries_again = true;
-    if (at + 1 < words.size() && words[at] == "&&" && is_nvme(words[at + 1])) unit.stops_early = true;
-    if (verb == "connect-all") unit.connects_all = true;
-    if (verb == "connect-all") unit.discovered.push_back(connection);
-    if (verb == "connect") unit.connections.push_back(std::move(connection));
-  }
-}
-
-bool needs(std::string_view text, const std::string& unit) {
-  for (const auto& [key, value] : unit_settings(text)) {
+// Or starts it, as a timer does: by its own name, if it gives no other one.
+bool needs(const std::string& file, std::string_view text, const std::string& unit) {
+  const std::filesystem::path path = file;
+  const bool is_trigger = path.extension() == ".timer" || path.extension() == ".path";
+  const auto settings = unit_settings(text);
+  const bool has_unit = std::ranges::any_of(settings, [](const auto& one) { return one.first == "Unit"; });
+  if (is_trigger && !has_unit && path.stem() == std::filesystem::path(unit).stem()) return true;
+  for (const auto& [key, value] : settings) {
     const auto names = words_of(value);
-    const bool is_need = key == "Requires" || key == "Requisite" || key == "BindsTo";
+    const bool is_need =
+        key == "Requires" || key == "Requisite" || key == "BindsTo" || (is_trigger && key == "Unit");
     if (is_need && std::ranges::find(names, unit) != names.end()) return true;
   }
   return false;
@@ -123,19 +35,45 @@ bool needs(std::string_view text, const std::string& unit) {
 std::vector<std::pair<std::string, std::string>> unit_texts(const LocalFiles& files) {
   namespace fs = std::filesystem;
   std::vector<std::pair<std::string, std::string>> texts;
-  for (const char* ending : {".service", ".mount", ".automount", ".target", ".timer"}) {
+  for (const char* ending : {".service", ".mount", ".automount", ".target", ".timer", ".path"}) {
     for (auto& [file, text] : read_unit_files(files, ending)) texts.emplace_back(file.file, std::move(text));
   }
   for (const fs::path& folder : list_folder(files.root() / "etc/systemd/system")) {
     if (folder.extension() != ".d") continue;
-    for (const fs::path& entry : list_folder(folder)) {
+    auto entries = list_folder(folder);
+    std::ranges::sort(entries);  // a later one overrides those before it
+    for (const fs::path& entry : entries) {
       const std::string name =
           "/etc/systemd/system/" + folder.filename().native() + "/" + entry.filename().native();
-      const auto text = files.read(name, kScriptBytes);
+      const auto text = files.read(name, kUnitTextBytes);
       if (text && name.ends_with(".conf")) texts.emplace_back(name, *text);
     }
   }
   return texts;
+}
+
+// "/mnt/my-data" of "mnt-my\\x2ddata.mount", as systemd-escape(1) --unescape --path does it.
+std::string path_of_mount_unit(const std::string& unit) {
+  const std::string name = unit.substr(0, unit.rfind('.'));
+  std::string path = "/";
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool is_code = name.compare(i, 2, "\\x") == 0 && i + 3 < name.size();
+    if (is_code) path += static_cast<char>(std::strtoul(name.substr(i + 2, 2).c_str(), nullptr, 16));
+    if (!is_code) path += name[i] == '-' ? '/' : name[i];
+    if (is_code) i += 3;
+  }
+  return path;
+}
+
+// Ways of a unit to begin with, or after, a mount.
+bool is_order(const std::string& key) {
+  constexpr std::array<std::string_view, 6> kOrders = {"Requires", "Requisite", "BindsTo",
+                                                       "Wants",    "After",     "RequiresMountsFor"};
+  return std::ranges::find(kOrders, key) != kOrders.end();
+}
+
+std::string drop_ins_of(const std::string& unit) {
+  return "/etc/systemd/system/" + unit + ".d/";
 }
 
 }  // namespace
@@ -143,14 +81,22 @@ std::vector<std::pair<std::string, std::string>> unit_texts(const LocalFiles& fi
 ConnectUnit parse_unit(std::string_view text) {
   ConnectUnit unit;
   bool may_stop = false;  // a command before this one ends the unit when it fails
-  for (const auto& [key, value] : unit_settings(text)) {
-    if (is_start(key)) {
+  auto settings = unit_settings(text);
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const auto& [key, value] = settings[i];
+    const std::string name = key;
+    if (!value.empty() || !is_start_command(name)) continue;
+    // Without a value, it ends the list of those before it.
+    for (std::size_t before = 0; before < i; ++before)
+      if (settings[before].first == name) settings[before].first.clear();
+  }
+  for (const auto& [key, value] : settings) {
+    if (is_start_command(key)) {
       const std::size_t before = unit.connections.size() + unit.discovered.size();
-      read_commands(value, unit);
+      read_start_command(value, unit);
       const bool connects = unit.connections.size() + unit.discovered.size() > before;
       unit.stops_early |= connects && may_stop;
-      may_stop |=
-          connects && value.substr(0, value.find_first_not_of(kPrefixes)).find('-') == std::string::npos;
+      may_stop |= connects && !may_fail(value);
     }
     if (key == "ExecStop" && value.find("disconnect") != std::string::npos) unit.disconnects = true;
     if (key == "Restart" && value != "no") unit.tries_again = true;
@@ -162,39 +108,39 @@ std::vector<ConnectUnit> read_connect_units(const LocalFiles& files) {
   std::vector<ConnectUnit> units;
   const auto texts = unit_texts(files);
   for (const auto& [file, text] : read_unit_files(files, ".service")) {
-    ConnectUnit unit = parse_unit(text);
+    std::string whole = text;
+    for (const auto& [drop_in, its_text] : texts) {
+      if (drop_in.starts_with(drop_ins_of(file.name))) whole += "\n" + its_text;
+    }
+    ConnectUnit unit = parse_unit(whole);
     if (unit.connections.empty() && !unit.connects_all) continue;
     unit.name = file.name;
     unit.file = file.file;
     unit.is_link = file.is_link;
     unit.links = file.links;
     for (const auto& [other, other_text] : texts) {
-      if (needs(other_text, file.name)) unit.needed_by.push_back(other);
+      if (needs(other, other_text, file.name)) unit.needed_by.push_back(other);
     }
     units.push_back(std::move(unit));
   }
   return units;
 }
 
-std::vector<std::string> unread_scripts(const LocalFiles& files) {
-  std::vector<std::string> sentences;
-  const auto look_into = [&](const std::string& script, const std::string& origin) {
-    const auto text = files.read(script, kScriptBytes);
-    if (!text || !text->starts_with("#!") || text->find("nvme connect") == std::string::npos) return;
-    sentences.push_back(script + origin +
-                        ", a script that runs `nvme connect` and maybe mounts: take out of it what the "
-                        "configuration replaces");
-  };
-  for (const auto& [file, text] : read_unit_files(files, ".service")) {
-    for (const auto& [key, value] : unit_settings(text)) {
-      if (!is_start(key)) continue;
-      for (const std::string& word : command_words(value)) {
-        if (word.starts_with('/')) look_into(word, " of " + file.name);
+std::vector<MountNeed> mount_needs(const LocalFiles& files) {
+  std::vector<MountNeed> needs;
+  for (const auto& unit : unit_texts(files)) {
+    for (const auto& setting : unit_settings(unit.second)) {
+      if (!is_order(setting.first)) continue;
+      const bool has_paths = setting.first == "RequiresMountsFor";
+      // Not words_of(): a backslash is a part of the name.
+      for (const std::string& word : split(setting.second, ' ')) {
+        if (has_paths ? !word.starts_with('/') : !word.ends_with(".mount")) continue;
+        const std::string path = has_paths ? plain_mount_point(word) : path_of_mount_unit(word);
+        needs.push_back({unit.first, setting.first + "=" + word, path});
       }
     }
   }
-  look_into("/etc/rc.local", "");
-  return sentences;
+  return needs;
 }
 
 }  // namespace spark::host

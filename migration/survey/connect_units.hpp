@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.hpp"
 #include "migration/survey/connect_command.hpp"
 #include "migration/survey/local_files.hpp"
 
@@ -30,10 +29,28 @@ struct ConnectUnit {
 // The unit in one file's text; no connections and not connects_all: it is none of that kind.
 ConnectUnit parse_unit(std::string_view text);
 
+// Of parse_unit(), for one start command: in start_commands.cpp.
+// Adds the connections of one command line, and its commands that neither connect nor wait.
+void read_start_command(const std::string& line, ConnectUnit& unit);
+
+// Its words, without the characters before it that have a meaning for systemd.
+std::vector<std::string> start_command_words(const std::string& line);
+
+bool is_start_command(std::string_view key);  // "ExecStart", say
+
+// Whether the unit goes on when the command fails.
+bool may_fail(std::string_view line);
+
 // Those below /etc/systemd/system and /usr/local/lib/systemd/system; the distribution's own are left out.
 std::vector<ConnectUnit> read_connect_units(const LocalFiles& files);
 
-// A sentence for each script of a unit, or rc.local, that connects. Scripts are not parsed.
-std::vector<std::string> unread_scripts(const LocalFiles& files);
+// A file of this host's administrator that names a mount: a unit, or a drop-in of one.
+struct MountNeed {
+  std::string file;   // "/etc/systemd/system/docker.service.d/order.conf"
+  std::string words;  // "RequiresMountsFor=/mnt/data/images", "Requires=mnt-data.mount"
+  std::string path;   // "/mnt/data/images", "/mnt/data"
+};
+
+std::vector<MountNeed> mount_needs(const LocalFiles& files);
 
 }  // namespace spark::host

@@ -5,6 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.hpp"
+#include "base/kernel/mount_table.hpp"
+
 namespace spark::host {
 
 struct FstabLine {
@@ -31,6 +34,11 @@ OtherLines other_lines_of(const FstabLine& line, const std::vector<FstabLine>& a
 
 // As mount(8) takes a mount point: "/mnt/data/" is "/mnt/data".
 std::string plain_mount_point(const std::string& mount);
+
+// Without symbolic links, as the kernel names it. Nothing at or below a mount is looked at, which could hang:
+// what is behind one stays as it is.
+std::string real_path(const SystemRoot& root, const std::vector<mounts::Mount>& mounts,
+                      const std::string& path);
 
 // "/dev/nvme1n1" and "/dev/nvme1n1p1": a name that the order of connecting gives.
 bool is_kernel_name(std::string_view source);

@@ -4,13 +4,14 @@
 #include <filesystem>
 
 #include "base/text.hpp"
+#include "migration/survey/local_files.hpp"
 #include "migration/survey/nvme_cli_files.hpp"
+#include "migration/survey/scripts.hpp"
 
 namespace spark::host {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
-constexpr int kMostLinks = 40;  // as the kernel follows
 
 // Empty if there is no such file.
 std::string text_of(const SystemRoot& root, const std::string& file, Survey& survey) {
@@ -25,32 +26,6 @@ bool lists_controllers(const std::string& text) {
     if ((key == "controller" || key == "nqn") && !value.empty()) return true;
   }
   return false;
-}
-
-// Without symbolic links, as the kernel names it. Nothing at or below a mount is looked at, which could hang.
-std::string real_mount_point(const SystemRoot& root, const std::vector<mounts::Mount>& mounts,
-                             const std::string& mount) {
-  namespace fs = std::filesystem;
-  fs::path path = mount;
-  if (!path.is_absolute()) return mount;
-  for (int links = 0; links < kMostLinks; ++links) {
-    fs::path before = "/", next;
-    auto part = std::next(path.begin());
-    std::error_code error = std::make_error_code(std::errc::invalid_argument);
-    for (; error && part != path.end(); ++part) {
-      next = before / *part;
-      const bool is_mounted = std::any_of(mounts.begin(), mounts.end(),
-                                          [&](const mounts::Mount& known) { return known.target == next; });
-      if (is_mounted) return path;
-      const fs::path link = fs::read_symlink(root / next.relative_path().native(), error);
-      next = error ? next : link.is_absolute() ? link : before / link;
-      if (error) before = next;
-    }
-    if (error) return path;
-    for (; part != path.end(); ++part) next /= *part;
-    path = plain_mount_point(next.native());
-  }
-  return mount;
 }
 
 // Files of other programs that connect. Their connections are known while they run.
@@ -73,7 +48,9 @@ Survey survey(const SystemRoot& root) {
   Survey survey;
   survey.fstab = parse_fstab(text_of(root, "etc/fstab", survey));
   survey.devices = list_fabric_devices(root);
-  survey.mounts = mounts::read_mount_table(root).value_or(std::vector<mounts::Mount>());
+  auto table = mounts::read_mount_table(root);
+  if (!table && table.error().kind != Errc::NotFound) survey.unread.push_back(table.error().message());
+  survey.mounts = std::move(table).value_or(std::vector<mounts::Mount>());
   const LocalFiles files(root, survey.mounts, survey.devices);
   survey.mount_units = read_mount_units(files);
   survey.units = read_connect_units(files);
@@ -88,13 +65,14 @@ Survey survey(const SystemRoot& root) {
     }
   }
   name_unread_formats(root, survey);
-  for (std::string& sentence : unread_scripts(files)) survey.unread.push_back(std::move(sentence));
   survey.host_nqn = trim(text_of(root, "etc/nvme/hostnqn", survey));
   survey.host_id = trim(text_of(root, "etc/nvme/hostid", survey));
-  survey.uses = uses_now(root, survey.mounts);
-  for (FstabLine& line : survey.fstab) line.mount = real_mount_point(root, survey.mounts, line.mount);
+  for (std::string& sentence : unread_scripts(files)) survey.unread.push_back(std::move(sentence));
+  survey.uses = uses_now(root, survey.devices, survey.mounts);
+  survey.mount_needs = mount_needs(files);
+  for (FstabLine& line : survey.fstab) line.mount = real_path(root, survey.mounts, line.mount);
   for (MountUnit& unit : survey.mount_units)
-    unit.mount.mount = real_mount_point(root, survey.mounts, unit.mount.mount);
+    unit.mount.mount = real_path(root, survey.mounts, unit.mount.mount);
   return survey;
 }
 

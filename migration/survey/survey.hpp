@@ -19,6 +19,7 @@ struct Survey {
   std::vector<FstabLine> fstab;
   std::vector<MountUnit> mount_units;
   std::vector<ConnectUnit> units;
+  std::vector<MountNeed> mount_needs;
   std::vector<ManualConnection> discovery_conf, config_json;
   std::vector<FabricDevice> devices;
   std::vector<mounts::Mount> mounts;

@@ -1,6 +1,8 @@
 #include "migration/survey/uses.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/text.hpp"
 
@@ -55,13 +57,38 @@ void add_overlays(const std::vector<mounts::Mount>& mounts, std::vector<Use>& us
   }
 }
 
+// Mounts in a folder of another one, and further ones of a target's device, which keep its file system open:
+// the ones made last first.
+void add_mounts(const std::vector<FabricDevice>& devices, const std::vector<mounts::Mount>& mounts,
+                std::vector<Use>& uses) {
+  std::map<std::string, std::vector<std::filesystem::path>> places;  // by device
+  for (const FabricDevice& device : devices) places["/dev/" + device.device];
+  for (const mounts::Mount& mount : mounts) {
+    if (const auto its = places.find(mount.source); its != places.end()) its->second.push_back(mount.target);
+  }
+  std::set<std::string> known;
+  for (const Use& use : uses) known.insert(use.verb == "umount" ? use.operand : "");
+  for (auto mount = mounts.rbegin(); mount != mounts.rend(); ++mount) {
+    const std::string where = mount->target.native();
+    if (!known.insert(where).second) continue;
+    Use use{"a mount", where, "the running mount of " + where, {mount->target.parent_path()},
+            "umount",  where};
+    if (const auto its = places.find(mount->source); its != places.end())
+      use.needs.insert(use.needs.end(), its->second.begin(), its->second.end());
+    std::erase(use.needs, mount->target);
+    uses.push_back(std::move(use));
+  }
+}
+
 }  // namespace
 
-std::vector<Use> uses_now(const SystemRoot& root, const std::vector<mounts::Mount>& mounts) {
+std::vector<Use> uses_now(const SystemRoot& root, const std::vector<FabricDevice>& devices,
+                          const std::vector<mounts::Mount>& mounts) {
   std::vector<Use> uses;  // in the order in which they are ended
   add_overlays(mounts, uses);
   add_loops(root, mounts, uses);
   add_swaps(root, uses);
+  add_mounts(devices, mounts, uses);
   return uses;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/kernel/mount_table.hpp"
+#include "migration/survey/fabric_devices.hpp"
 
 namespace spark::host {
 
@@ -19,9 +20,10 @@ struct Use {
   std::string verb, operand;                 // of the command that ends it: "swapoff", "/mnt/data/swap"
 };
 
-// Swap files, images behind loop devices, and overlays that are mounted now. Reads nothing of a mounted file
-// system.
-std::vector<Use> uses_now(const SystemRoot& root, const std::vector<mounts::Mount>& mounts);
+// Swap files, images behind loop devices, overlays that are mounted now, and other mounts: each may need a
+// folder of another one, or be of its device. Reads nothing of a mounted file system.
+std::vector<Use> uses_now(const SystemRoot& root, const std::vector<FabricDevice>& devices,
+                          const std::vector<mounts::Mount>& mounts);
 
 // Whether it needs something at or below the mount point.
 bool needs(const Use& use, const std::string& mount);

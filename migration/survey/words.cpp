@@ -62,6 +62,8 @@ std::string name_for(const std::string& text, std::set<std::string>& taken) {
       name += '-';
     }
   }
+  constexpr std::size_t kLongest = 48;  // a configuration has names of up to 64 letters
+  name.resize(std::min(name.size(), kLongest));
   while (!name.empty() && name.back() == '-') name.pop_back();
   if (name.empty()) name = "volume";
   std::string unique = name;

@@ -3,10 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string_view>
 
 #include "base/file.hpp"
+#include "daemon/config/model.hpp"
 #include "daemon/log.hpp"
 #include "daemon/volumes/adapters/asker.hpp"
 #include "daemon/volumes/seams/store.hpp"
@@ -136,6 +139,11 @@ class FileStore final : public VolumeStore {
   std::filesystem::path file_of(Record kind) const {
     static constexpr std::array kEnds = {".history.json",  ".addresses.json",   ".held.json",
                                          ".to-write.json", ".late-writes.json", ".renamed.json"};
+    // The configuration refuses volumes whose records would have one name.
+    static_assert(std::ranges::all_of(kEnds, [](std::string_view end) {
+      return std::ranges::find(config::kVolumeRecords, end.substr(0, end.rfind('.'))) !=
+             config::kVolumeRecords.end();
+    }));
     return base_ + kEnds.at(static_cast<std::size_t>(kind));
   }
 

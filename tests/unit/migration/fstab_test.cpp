@@ -41,6 +41,11 @@ TEST(ShellWords, AreSplitLikeAShell) {
   EXPECT_EQ(words_of(" \t\n"), Words{});
 }
 
+TEST(NameFor, GivesNoLongerNameThanAConfigurationHas) {
+  std::set<std::string> taken;
+  for (int i = 0; i < 3; ++i) EXPECT_LE(name_for("/mnt/" + std::string(200, 'x'), taken).size(), 64u);
+}
+
 TEST(NameFor, GivesUniqueNamesValidInAConfiguration) {
   std::set<std::string> taken;
   EXPECT_EQ(name_for("nqn.2024-01.com.example:tank/Image Net", taken), "image-net");

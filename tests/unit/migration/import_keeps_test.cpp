@@ -188,6 +188,42 @@ TEST_F(ImportKeeps, AUnitThatDoesMoreStays) {
   EXPECT_TRUE(says(imported, "it also runs `/sbin/ip link set eth1 mtu 9000`")) << imported.yaml;
 }
 
+TEST_F(ImportKeeps, ACommandBehindAWordOfAShellIsMore) {
+  const std::string connect = "ExecStart=nvme connect -t tcp -a 192.168.0.100 -n raid5-data\n";
+  for (const char* more :
+       {"/bin/sh /usr/local/sbin/tune.sh", "/bin/bash -e /opt/tune.sh",
+        "/bin/sh -c 'echo 4096 > /sys/block/nvme1n1/queue/read_ahead_kb'",
+        "/usr/bin/timeout 30 /bin/mount /srv/x", "/usr/bin/timeout -k 5 30 mount /srv/x",
+        "/usr/bin/env LANG=C systemctl start training", "/bin/sh -c 'if mount /srv/x; then echo yes; fi'",
+        "/bin/sh -c '{ mount /srv/x; }'", "/bin/sh -c '! mount /srv/x'", "/bin/sh -c 'A=1 exec mount /srv/x'",
+        "/bin/sh -c 'until mount /srv/x; do sleep 1; done'", "/usr/sbin/nvme set-feature /dev/nvme1 -f 2"}) {
+    unit("c.service", connect + "ExecStartPost=" + more);
+    EXPECT_FALSE(moves(import(), "c.service")) << more;
+  }
+  for (const char* idle :
+       {"/bin/sh -c 'for i in 1 2; do nvme list >/dev/null 2>&1 && exit 0; sleep 1; done; exit 1'",
+        "/usr/bin/timeout 30 /bin/sh -c 'until ping -c 1 192.168.0.100; do sleep 1; done'",
+        "/bin/sh -c 'if ! nvme list | grep -q raid5; then nvme disconnect -n raid5-data; fi'"}) {
+    unit("c.service", connect + "ExecStartPost=" + idle);
+    EXPECT_TRUE(moves(import(), "c.service")) << idle << import().yaml;
+  }
+}
+
+TEST_F(ImportKeeps, ADropInOfAUnitIsAPartOfIt) {
+  const std::string connect = "nvme connect -t tcp -a 192.168.0.100 -n ", drop_in = "c.service.d/more.conf";
+  unit("c.service", "ExecStart=" + connect + "raid5-data");
+  host.write(kUnits + drop_in, "[Service]\nExecStart=" + connect + "llm-models");
+  EXPECT_TRUE(moves(import(), "c.service")) << import().yaml;
+  host.write(kUnits + drop_in, "[Service]\nExecStart=" + connect + "other");
+  EXPECT_FALSE(moves(import(), "c.service")) << import().yaml;
+  host.write(kUnits + drop_in, "[Service]\nExecStartPost=/usr/local/bin/tune");
+  EXPECT_FALSE(moves(import(), "c.service")) << import().yaml;
+  // It replaces the command of the unit.
+  unit("c.service", "ExecStart=/usr/local/bin/old-way\nExecStart=" + connect + "other");
+  host.write(kUnits + drop_in, "[Service]\nExecStart=\nExecStart=" + connect + "llm-models");
+  EXPECT_TRUE(moves(import(), "c.service")) << import().yaml;
+}
+
 TEST_F(ImportKeeps, AUnitThatAnotherOneNeedsStays) {
   unit("c.service", "ExecStart=nvme connect -t tcp -a 192.168.0.100 -n raid5-data");
   host.write(kUnits + "docker.service.d/order.conf",
@@ -195,6 +231,17 @@ TEST_F(ImportKeeps, AUnitThatAnotherOneNeedsStays) {
   const Imported imported = import();
   EXPECT_FALSE(moves(imported, "c.service")) << imported.yaml;
   EXPECT_TRUE(says(imported, "/etc/systemd/system/docker.service.d/order.conf needs it")) << imported.yaml;
+}
+
+TEST_F(ImportKeeps, AUnitThatATimerStartsStays) {
+  unit("c.service", "ExecStart=nvme connect -t tcp -a 192.168.0.100 -n raid5-data");
+  host.write(kUnits + "other.timer", "[Timer]\nOnBootSec=10");
+  EXPECT_TRUE(moves(import(), "c.service")) << import().yaml;
+  host.write(kUnits + "c.timer", "[Timer]\nOnBootSec=10");
+  EXPECT_FALSE(moves(import(), "c.service")) << import().yaml;
+  std::filesystem::remove(host.root() / (kUnits + "c.timer"));
+  host.write(kUnits + "other.timer", "[Timer]\nOnBootSec=10\nUnit=c.service");
+  EXPECT_FALSE(moves(import(), "c.service")) << import().yaml;
 }
 
 TEST_F(ImportKeeps, AUnitThatALineOfFstabRequiresStaysAsLongAsTheLine) {

@@ -65,8 +65,8 @@ TEST_F(Import, LeavesOutUnconnectedDevicesWithTheReason) {
 TEST_F(Import, LeavesOutInvalidVolumesWithTheReason) {
   test::set_up_by_hand(host);
   host.write("etc/fstab",
-             "/dev/nvme1n1 /mnt/a btrfs _netdev 0 0\n"
-             "/dev/nvme3n1 /usr/models ext4 _netdev,user 0 0");
+             "UUID=2f7c3a52-6f0e-4c55-9a55-0d4a6c1de5b7 /mnt/a btrfs _netdev 0 0\n"
+             "UUID=7f3b60f2-90d1-4dbf-a0cf-2b8f5d70f1aa /usr/models ext4 _netdev,user 0 0");
   host.write("proc/self/mountinfo", "21 1 259:9 / / rw - ext4 /dev/nvme0n1p2 rw");
   const Imported imported = import();
   EXPECT_TRUE(parsed(imported).volumes.empty());

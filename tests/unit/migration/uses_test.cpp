@@ -59,6 +59,28 @@ TEST_F(Uses, AnOverlayThatNeedsAFolderIsUnmountedFirst) {
   EXPECT_THAT(first(), Not(HasSubstr("/srv/other")));
 }
 
+// `umount` would say busy, and fuser names none of them; or it would leave the file system open.
+TEST_F(Uses, AMountBelowAndAnotherOneOfTheDeviceAreUnmountedFirst) {
+  mount("44 30 0:53 / /mnt/rosa-storage/tmp rw - tmpfs tmpfs rw");
+  mount("45 44 0:54 / /mnt/rosa-storage/tmp/deep rw - tmpfs tmpfs rw");
+  mount("46 21 259:3 /hub /srv/hub rw - ext4 /dev/nvme3n1 rw");
+  mount("47 21 0:55 / /srv/else rw - tmpfs tmpfs rw");
+  const std::string text = first();
+  EXPECT_THAT(text, HasSubstr("# - umount /srv/hub\n# - umount /mnt/rosa-storage/tmp/deep\n"
+                              "# - umount /mnt/rosa-storage/tmp\n"));
+  EXPECT_THAT(text, Not(HasSubstr("/srv/else")));
+  EXPECT_THAT(text, Not(HasSubstr("# - umount /mnt/rosa-models")));
+}
+
+// The steps are taken with `sed -n 's/^#   //p' FILE | sudo sh -ex`. A user chooses the source and the folder
+// of a FUSE mount.
+TEST_F(Uses, NoNameOfAMountIsACommand) {
+  host.write("sys/block/loop3/loop/backing_file", "/mnt/rosa-models/a.img\n");
+  mount("40 21 0:60 / /home/u/x\\012#\\040\\040\\040touch\\040/pwned\\012# rw - fuse /dev/loop3 rw");
+  EXPECT_THAT(imported(), HasSubstr("touch /pwned"));
+  EXPECT_THAT(imported(), Not(HasSubstr("\n#   touch")));
+}
+
 TEST_F(Uses, WithoutThemNothingIsToBeEnded) {
   EXPECT_THAT(first(), Not(HasSubstr("First end")));
 }

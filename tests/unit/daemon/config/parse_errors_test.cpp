@@ -199,7 +199,13 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"version: 1\ncache: {capacity: 0}\n", "holds no dataset"},
         Row{"version: 1\ncache: {path: cache}\n", "not an absolute path"},
         Row{"version: 1\nvolumes: {n: {nfs: 'h:/x', mount: /mnt/n}}\ncache: {path: /mnt/n/cache}\n",
-            "c.yaml:3:15: cache.path: is on volume 'n'"},
+            "c.yaml:3:15: cache.path: /mnt/n/cache is on volume 'n'"},
+        Row{"version: 1\nvolumes: {n: {nfs: 'h:/x', mount: /var/lib/spark-stage/cache}}\n",
+            "cache.path: /var/lib/spark-stage/cache is on volume 'n'"},
+        Row{"version: 1\nvolumes: {n: {nfs: 'h:/x', mount: /c/data}}\ncache: {path: /c}\n",
+            "c.yaml:3:15: cache.path: volume 'n' is on /c/data, in a folder of the cache"},
+        Row{"version: 1\nvolumes: {n: {nfs: 'h:/x', mount: /c/.trash/x}}\ncache: {path: /c}\n",
+            "in a folder of the cache"},
         Row{dataset("volume: v"), "datasets.d.path: is missing"},
         Row{dataset("volume: w, path: x"), "there is no volume 'w'; did you mean 'v'?"},
         Row{dataset("volume: v, path: /x"), "is absolute"},
@@ -249,6 +255,29 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{"version: 1\nmetrics: {listen: 127.0.0.1}\n", "'127.0.0.1' has no port to listen on"},
                     Row{"version: 1\nmetrics: {listen: 9464}\n", "metrics.listen: '9464' is neither"},
                     Row{"version: 1\nmetrics: {port: 9464}\n", "unknown key 'port' in metrics"}));
+
+// A cache folder may have others beside its own.
+TEST(ConfigErrors, AVolumeBesideTheFoldersOfTheCacheIsNone) {
+  EXPECT_TRUE(parse(
+      "version: 1\nvolumes: {n: {nfs: 'h:/x', mount: /c/rosa}}\ncache: {path: /c, keep_free: 0}\n", "c"));
+}
+
+TEST(ConfigErrors, OneNamespaceIsNoTwoVolumesHoweverItsAddressIsWritten) {
+  const std::string yaml =
+      "version: 1\ntargets: {a: {address: 'fd00::1'}, b: {address: 'FD00:0::1'}, c: {address: 'fd00::2'}}\n"
+      "volumes:\n  x: {target: a, subsystem: s, mount: /mnt/x}\n  y: {target: b, subsystem: s, mount: "
+      "/mnt/y}\n"
+      "  z: {target: c, subsystem: s, mount: /mnt/z}\n";
+  EXPECT_THAT(problems_of(yaml), ElementsAre(HasSubstr("namespace 1 of s is volume 'x' already")));
+}
+
+TEST(ConfigErrors, NoTwoVolumesHaveOneRecordInTheStateFolder) {
+  for (const std::string_view record : kVolumeRecords) {
+    const std::string yaml = "version: 1\nvolumes: {d: {nfs: 'h:/a', mount: /a}, d" + std::string(record) +
+                             ": {nfs: 'h:/b', mount: /b}}\n";
+    EXPECT_THAT(problems_of(yaml), ElementsAre(HasSubstr("one of its files in the state folder"))) << record;
+  }
+}
 
 TEST(ConfigErrors, TwoVolumesCannotShareOrNestMountPoints) {
   const std::string yaml =
