@@ -142,7 +142,7 @@ Result<Job> start_job(Context& context, const Request& request) {
 }
 
 Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
-  std::optional<Error> refused;  // why the last repeated request was not accepted
+  Result<> repeated_last;  // why the last repeated request was not accepted, if it was not
   for (int losses = 0;;) {
     auto outcome = read_events(context, job, view);
     if (context.stop && !(outcome && outcome->has_value())) return cancel(context, job);
@@ -156,20 +156,16 @@ Result<json::object> follow_job(Context& context, Job job, ProgressView& view) {
       continue;
     }
     if (++losses > kMaxLosses) {
-      if (refused) return fail(std::move(*refused));
+      if (!repeated_last) return repeated_last.take_error();
       return fail(Errc::Unavailable,
                   "spark-staged was restarted " + std::to_string(losses) + " times during this job",
                   "see `journalctl -u spark-staged`");
     }
     auto again = start_job(context, repeated(job));
     if (!again && again.error().kind != Errc::Unavailable) return again.take_error();
-    refused.reset();
-    if (again) {
-      job = std::move(*again);
-    } else {  // it may have only begun to work
-      refused = std::move(again.error());
-      context.timer.sleep(kRetryEvery);
-    }
+    repeated_last = again ? Result<>() : fail(again.error());
+    if (again) job = std::move(*again);
+    if (!repeated_last) context.timer.sleep(kRetryEvery);  // it may have only begun to work
   }
 }
 

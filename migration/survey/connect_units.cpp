@@ -13,7 +13,7 @@
 namespace spark::host {
 namespace {
 
-constexpr std::size_t kUnitTextBytes = 256 << 10;
+constexpr std::size_t kTextBytes = 256 << 10;
 
 // Or starts it, as a timer does: by its own name, if it gives no other one.
 bool needs(const std::string& file, std::string_view text, const std::string& unit) {
@@ -45,7 +45,7 @@ std::vector<std::pair<std::string, std::string>> unit_texts(const LocalFiles& fi
     for (const fs::path& entry : entries) {
       const std::string name =
           "/etc/systemd/system/" + folder.filename().native() + "/" + entry.filename().native();
-      const auto text = files.read(name, kUnitTextBytes);
+      const auto text = files.read(name, kTextBytes);
       if (text && name.ends_with(".conf")) texts.emplace_back(name, *text);
     }
   }
@@ -74,6 +74,15 @@ bool is_order(const std::string& key) {
 
 std::string drop_ins_of(const std::string& unit) {
   return "/etc/systemd/system/" + unit + ".d/";
+}
+
+constexpr char kScript[] = "a script";
+
+// In a line that is no comment.
+bool connects(const std::string& text) {
+  return std::ranges::any_of(split(text, '\n'), [](const std::string& line) {
+    return !trim(line).starts_with('#') && line.find("nvme connect") != std::string::npos;
+  });
 }
 
 }  // namespace
@@ -141,6 +150,32 @@ std::vector<MountNeed> mount_needs(const LocalFiles& files) {
     }
   }
   return needs;
+}
+
+std::vector<std::string> unread_scripts(const LocalFiles& files) {
+  std::vector<std::string> sentences;
+  const auto look_into = [&](const std::string& file, const std::string& origin, const char* kind) {
+    const std::string text = files.read(file, kTextBytes).value_or("");
+    const bool is_script = kind == kScript;
+    if ((is_script && !text.starts_with("#!")) || !connects(text)) return;
+    sentences.push_back(file + origin + ", " + kind +
+                        " that runs `nvme connect` and maybe mounts: take out of it what the configuration "
+                        "replaces");
+  };
+  for (const auto& unit : read_unit_files(files, ".service")) {
+    for (const auto& setting : unit_settings(unit.second)) {
+      if (!is_start_command(setting.first)) continue;
+      for (const std::string& word : start_command_words(setting.second)) {
+        if (word.starts_with('/')) look_into(word, " of " + unit.first.name, kScript);
+      }
+    }
+  }
+  look_into("/etc/rc.local", "", kScript);
+  std::vector<std::string> tables = {"/etc/crontab", "/var/spool/cron/crontabs/root"};
+  for (const std::string& name : names_in_folder(files.root() / "etc/cron.d"))
+    tables.push_back("/etc/cron.d/" + name);
+  for (const std::string& table : tables) look_into(table, "", "a table of cron");
+  return sentences;
 }
 
 }  // namespace spark::host

@@ -53,4 +53,8 @@ struct MountNeed {
 
 std::vector<MountNeed> mount_needs(const LocalFiles& files);
 
+// A sentence for each script of a unit, rc.local, or table of cron that connects. They are not
+// parsed.
+std::vector<std::string> unread_scripts(const LocalFiles& files);
+
 }  // namespace spark::host

@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 #include "migration/survey/local_files.hpp"
 #include "migration/survey/nvme_cli_files.hpp"
-#include "migration/survey/scripts.hpp"
 
 namespace spark::host {
 namespace {

@@ -35,6 +35,7 @@ _ALLOWED = {
     "daemon/workers/verbs/open_cache.cpp": "the cache, which is private",
     "daemon/workers/verbs/output_verbs.cpp": "after become_user()",
     "daemon/workers/verbs/checkpoint_verbs.cpp": "after become_user()",
+    "daemon/workers/verbs/protocol.cpp": "/dev/null",
     "daemon/workers/verbs/hold_volume.cpp": "the volume's mount point, which is root's",
     "daemon/workers/verbs/cache_verbs.cpp": "the volume's mount point, which is root's",
 }
