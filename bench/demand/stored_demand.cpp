@@ -34,8 +34,8 @@ std::vector<std::string> StoredDemand::cautions() const {
     if (!is_cache_known)
       cautions.emplace_back(
           "it is not known how much of the data the page cache had before the job began (too many files, or "
-          "a file system that does not tell): if it "
-          "had much, the job consumes more than was measured; measure it on a copy on a local drive");
+          "a file system that does not tell): if it had much, the job consumes more than was measured; "
+          "measure it on a copy on a local drive, right after `spark-stage drop`");
   } else if (reads.may_lack_reads) {
     cautions.emplace_back(
         "the job also maps files or reads with io_uring: what it got that way from the page cache was not "

@@ -49,7 +49,7 @@ std::optional<std::uint64_t> rounded(std::optional<double> number) {
 // host's, so that shares and figures per byte are those of all hosts.
 class CellMean {
  public:
-  CellMean(const Record& record, Cell& into) : cell_(into) {
+  CellMean(const Record& record, Cell& into) : cell_(into), first_reasons_(into.reasons) {
     for (std::string& reason : cell_.reasons) reason = of_host(record, reason);
     for (std::string& caution : cell_.cautions) caution = of_host(record, caution);
     if (cell_.status == CellStatus::Valid) add_figures(cell_);
@@ -58,11 +58,13 @@ class CellMean {
   void add(const Record& record, const Cell& cell) {
     for (const std::string& caution : cell.cautions) cell_.cautions.push_back(of_host(record, caution));
     if (cell.status != CellStatus::Valid || cell.seconds <= 0) return refuse(record, cell.reasons);
+    is_for_one_reason_ = false;
     merge_into(cell_.bins, cell.bins);
     add_figures(cell);
   }
 
   void refuse(const Record& record, const std::vector<std::string>& reasons) {
+    is_for_one_reason_ = is_for_one_reason_ && reasons == first_reasons_;
     if (cell_.status == CellStatus::NotMeasured) return;
     if (cell_.status == CellStatus::Valid) cell_.status = CellStatus::Invalid;
     if (reasons.empty()) cell_.reasons.push_back(of_host(record, "not measured"));
@@ -71,6 +73,8 @@ class CellMean {
 
   void finish() {
     cell_.memory.reset();  // of one host; its own record has it
+    // As of the path that is staged to, on every host.
+    if (cell_.status == CellStatus::NotMeasured && is_for_one_reason_) cell_.reasons = first_reasons_;
     if (cell_.status != CellStatus::Valid || cell_.seconds <= 0) return;
     const double seconds = cell_.seconds;
     cell_.bytes = rounded(bytes_.in(seconds)).value_or(0);
@@ -114,6 +118,8 @@ class CellMean {
   }
 
   Cell& cell_;
+  std::vector<std::string> first_reasons_;  // without the host's name
+  bool is_for_one_reason_ = true;           // no host has a result, and all for these reasons
   Mean bytes_, ios_, opens_, fio_cpu_, origin_, nic_;
   Mean window_, busy_, kernel_, idle_, core_;  // of the CPU counters
   std::vector<std::string> counters_;

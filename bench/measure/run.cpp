@@ -116,7 +116,8 @@ class Runner {
 
   // Before a minute is spent on a run without a verdict.
   Result<> check_copies(std::vector<BenchTarget>& targets) const {
-    if (!options_.must_decide || stop_) return {};
+    // A dataset that is staged already needs no copy.
+    if (!options_.must_decide || options_.asked.is_staged || stop_) return {};
     const BenchTarget* local = local_of(targets);
     for (const BenchTarget& target : targets) {
       if (&target == local || !target.is_usable() || target.record.files.empty()) continue;

@@ -111,9 +111,15 @@ void add_differing_means(const Record& before, const Record& after, std::vector<
   compare("spark-stage was ", before.tool_version, after.tool_version);
 }
 
+// The folder itself: the path may be relative, or have a slash at its end.
+const std::string& place_of(const PathRecord& path) {
+  return path.folder.empty() ? path.path : path.folder;
+}
+
 // Other files are other work.
 bool reads_other_files(const PathRecord& before, const PathRecord& after) {
-  if (before.path != after.path || before.read_only_reason.empty() != after.read_only_reason.empty())
+  if (place_of(before) != place_of(after) ||
+      before.read_only_reason.empty() != after.read_only_reason.empty())
     return true;
   return !is_same_work(before, after, "smallfiles");
 }

@@ -24,7 +24,7 @@ class LoadingJudge {
     verdict_.nodes = nodes_of(record_);
     verdict_.dataset_assumed = record_.asked.dataset_bytes == 0;
     loading_.loaded = loaded();
-    loading_.is_held = record_.rate_limit > 0;
+    loading_.tells_no_times = record_.rate_limit > 0;
     loading_.model = verdict_.dataset_assumed ? loading_.loaded : record_.asked.dataset_bytes;
     verdict_.question.dataset = loading_.model;
     for (const PathRecord& path : record_.paths) look_at(path);
@@ -134,6 +134,7 @@ class LoadingJudge {
     for (const ScenarioOverlap& overlap : path.at_once) {
       if (quickest == nullptr || overlap.scenario != quickest->scenario || overlap.share >= kEnoughOverlap)
         continue;
+      loading_.tells_no_times = true;
       verdict_.decision.not_decided_because.push_back(apart_words(path.name, overlap));
     }
   }
@@ -266,7 +267,7 @@ std::vector<std::string> loading_sentences(const Verdict& verdict) {
   const Loading& loading = *verdict.loading;
   const std::vector<std::string>& missing = verdict.decision.not_decided_because;
   std::vector<std::string> sentences;
-  if (loading.times.empty() || loading.is_held) {
+  if (loading.times.empty() || loading.tells_no_times) {
     sentences.push_back("Not decided: " + join(missing, "; ") + ".");
     if (const std::string text = memory_text(loading); !text.empty()) sentences.push_back(text);
     return sentences;

@@ -209,9 +209,12 @@ class Judge {
       return;
     }
     if (!record_.paths.empty()) time_each_path(record_.paths[baseline_of(record_)]);
-    if (all.times.empty())
+    if (!all.times.empty()) {
+      all.lacks.clear();
+    } else if (all.lacks.empty()) {
       all.lacks = {
           "no path has three valid rounds of 'checkpoint': measure again with --scenario checkpoint"};
+    }
   }
 
   // `first` is the path to stage to, if it is local.
@@ -229,8 +232,9 @@ class Judge {
     const auto rate = measured_rate(record_, path, "checkpoint", 1, why);
     for (const ScenarioOverlap& overlap : path.at_once) {
       if (overlap.scenario != "checkpoint" || overlap.share >= kEnoughOverlap) continue;
+      verdict_.checkpoints.lacks.push_back(apart_words(path.name, overlap));
       verdict_.notes.push_back("the checkpoint to " + path.name +
-                               " is left out: " + apart_words(path.name, overlap));
+                               " is left out: " + verdict_.checkpoints.lacks.back());
       return std::nullopt;
     }
     if (!rate) return std::nullopt;

@@ -28,12 +28,12 @@ struct StagedLoad {
   double less = 0;                                   // seconds that a load takes less if staged
 };
 struct Loading {
-  Bytes model = 0;                                          // its size
-  bool fits_memory = true;                                  // the host's
-  Bytes loaded = 0;                                         // by each measurement
-  std::vector<LoadTime> times;                              // quickest first
-  std::vector<StagedLoad> staged;                           // for each path beside the local one
-  bool is_held = false;                                     // to a rate: the times are those of the limit
+  Bytes model = 0;                 // its size
+  bool fits_memory = true;         // the host's
+  Bytes loaded = 0;                // by each measurement
+  std::vector<LoadTime> times;     // quickest first
+  std::vector<StagedLoad> staged;  // for each path beside the local one
+  bool tells_no_times = false;     // they are those of a limit, or of hosts that did not load at once
   const LoadTime* quickest(const std::string& path) const;  // null: no valid result
 };
 

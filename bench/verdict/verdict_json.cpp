@@ -42,11 +42,11 @@ json::object object_of(const Source& source, const BreakEven& even, const Verdic
   return object;
 }
 
-// Times of a limit are told by nobody.
+// Times of a limit, or of hosts that did not load at once, are told by nobody.
 json::object object_of(const Loading& loading) {
   json::array times, staged;
   for (const LoadTime& time : loading.times) {
-    if (loading.is_held) break;
+    if (loading.tells_no_times) break;
     times.push_back(json::object{{"path", printable(time.path)},
                                  {"scenario", printable(time.scenario)},
                                  {"seconds", object_of(time.seconds)},
@@ -54,7 +54,7 @@ json::object object_of(const Loading& loading) {
                                  {"kept_in_memory_share", or_null(time.kept)}});
   }
   for (const StagedLoad& one : loading.staged)
-    if (!loading.is_held)
+    if (!loading.tells_no_times)
       staged.push_back(json::object{{"path", printable(one.path)}, {"seconds_less", one.less}});
   return {{"model_bytes", loading.model},
           {"loaded_bytes", loading.loaded},

@@ -51,9 +51,11 @@ std::string checkpoint_text(const Verdict& verdict) {
   for (std::size_t i = 1; i < times.size(); ++i) {
     const double less = times[i].seconds.value - times.front().seconds.value;
     text += i == 1 ? ": with stage-out the job waits " : ", ";
-    text += times[i].local_by_this == Difference::Lower    ? seconds_text(less) + " less than"
-            : times[i].local_by_this == Difference::Higher ? "no less than"
-                                                           : "not clearly less than";
+    // Of unequal numbers of rounds, the medians may say the opposite of the common rounds.
+    const Difference by_rounds = times[i].local_by_this;
+    text += by_rounds == Difference::Lower && less > 0 ? seconds_text(less) + " less than"
+            : by_rounds == Difference::Higher          ? "no less than"
+                                                       : "not clearly less than";
     text += " for " + times[i].path;
   }
   return text + ".";

@@ -37,7 +37,11 @@ Result<std::vector<std::string>> command_for(const bench::BenchOptions& options)
   add("--seed", std::to_string(*options.seed));
   if (options.rate_limit > 0) add("--rate-limit", std::to_string(options.rate_limit) + "B/s");
   const bench::AskedFor& asked = options.asked;
-  if (!asked.dataset.empty()) add("--dataset", asked.dataset.starts_with('.') ? asked.folder : asked.dataset);
+  // Not asked.folder: a link may lead to another folder there.
+  if (!asked.dataset.empty())
+    add("--dataset", asked.dataset.starts_with('.')
+                         ? absolute_path(asked.dataset).value_or(asked.folder).string()
+                         : asked.dataset);
   if (asked.demand.bytes_per_second > 0)
     add("--demand", std::to_string(static_cast<Bytes>(asked.demand.bytes_per_second)) + "B/s");
   if (asked.demand.mean_file > 0) add("--mean-file", std::to_string(asked.demand.mean_file));

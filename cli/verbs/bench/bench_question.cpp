@@ -21,7 +21,9 @@ Result<> count_files(Context& context, const std::string& folder, bench::AskedFo
     // Without links, as the paths that are measured.
     std::error_code error;
     const std::string resolved = std::filesystem::canonical(folder, error).string();
-    if (error) return fail_errno(error.value(), "looking at " + printable(folder));
+    if (error)
+      return fail_errno(error.value(), "looking at " + printable(folder),
+                        "give the dataset's own folder, or its size");
     bench::WalkLimits limits;
     limits.files = 1;
     limits.entries = 50'000'000;

@@ -104,6 +104,18 @@ TEST(MergedRecord, ACopyRoomAndFreeRatesOfOneHostAreNotThoseOfAll) {
   EXPECT_TRUE(merged_record(records).asked.is_staged);
 }
 
+TEST(MergedRecord, WhatNoHostMeasuresForOneReasonNamesNone) {
+  std::vector<Record> records = slow_and_fast();
+  for (Record& record : records) {
+    record.cells[1].status = CellStatus::NotMeasured;
+    record.cells[1].reasons = {"this is the path that the others are staged to"};
+  }
+  EXPECT_THAT(merged_record(records).cells[1].reasons, ElementsAre(records[0].cells[1].reasons[0]));
+  records[1].cells[1].reasons = {"it stopped answering during the run"};
+  EXPECT_THAT(merged_record(records).cells[1].reasons,
+              ElementsAre("a: this is the path that the others are staged to"));
+}
+
 TEST(MergedRecord, CautionsOfEachHostNameIt) {
   std::vector<Record> records = slow_and_fast();
   for (Record& record : records) record.cells[1].cautions = {"starved"};

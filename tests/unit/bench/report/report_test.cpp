@@ -157,6 +157,12 @@ TEST(Compare, NamesOtherHostsALimitAndOtherFiles) {
                     HasSubstr("nvme-tcp has other files or another folder"),
                     HasSubstr("only one had a staged copy; the verdicts answer different questions")));
   EXPECT_TRUE(compare_runs(before, rounds_of("a", "run-2", 1'500'000'000), false)->other_settings.empty());
+  Record slash = before, link = before;
+  slash.paths[0].path += "/";
+  slash.paths[0].folder = link.paths[0].folder = "/mnt/a";
+  EXPECT_TRUE(compare_runs(link, slash, false)->other_settings.empty());
+  link.paths[0].folder = "/mnt/b";
+  EXPECT_FALSE(compare_runs(link, slash, false)->other_settings.empty()) << "the link leads elsewhere now";
 }
 
 TEST(Compare, RunsOfDifferentDemandsAreNotComparedByTheDemand) {

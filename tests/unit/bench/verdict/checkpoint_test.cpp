@@ -49,6 +49,12 @@ TEST(Checkpoints, ACheckpointsTimeNeedsThreeRoundsAndAGainAClearDifference) {
       checkpoints_of({2 * gigabyte, 3 * gigabyte, 2 * gigabyte}, {2 * gigabyte, 2 * gigabyte, 3 * gigabyte});
   EXPECT_THAT(sentences_of(verdict_of(alike)).front(),
               HasSubstr("with stage-out the job waits not clearly less than for nfs."));
+  const Record opposite = checkpoints_of(std::vector<Bytes>(3, 10 * gigabyte),
+                                         {5 * gigabyte, 5 * gigabyte, 5 * gigabyte, 20 * gigabyte,
+                                          20 * gigabyte, 20 * gigabyte, 20 * gigabyte, 20 * gigabyte});
+  EXPECT_THAT(sentences_of(verdict_of(opposite)).front(),
+              HasSubstr("with stage-out the job waits not clearly less than for nfs."))
+      << "the later rounds of nfs alone are faster";
 }
 
 TEST(Checkpoints, ACheckpointsTimeIsNotThatOfALimitNorOfOneHostOfSeveral) {
@@ -61,6 +67,12 @@ TEST(Checkpoints, ACheckpointsTimeIsNotThatOfALimitNorOfOneHostOfSeveral) {
   EXPECT_EQ(get_array(*get_object(shown, "checkpoint"), "times")->size(), 2U);
   record.paths[2].at_once = {{"checkpoint", 0.5}};
   EXPECT_THAT(sentences_of(verdict_of(record)), Contains(HasSubstr("the checkpoint to nfs is left out")));
+  EXPECT_TRUE(verdict_of(record).checkpoints.lacks.empty());
+  Record apart = record;
+  std::erase_if(apart.cells, [](const Cell& cell) { return cell.path == "local"; });
+  EXPECT_THAT(sentences_of(verdict_of(apart)).front(),
+              testing::AllOf(HasSubstr("Not decided: "), HasSubstr("at once for 50 %")))
+      << "it has three valid rounds";
   record.rate_limit = 500'000'000;
   EXPECT_EQ(sentences_of(verdict_of(record)).front(),
             "Not decided: the run was held to 500 MB/s (--rate-limit).");

@@ -111,6 +111,18 @@ TEST_F(BenchWith, ARelativePathIsTheSameFolderOnTheOtherHost) {
       << line;
 }
 
+TEST_F(BenchWith, ADatasetBehindALinkHasTheLinksNameOnTheOtherHost) {
+  ssh_does("exit 1");
+  std::ofstream(folder / "file") << "data";
+  const std::string link = "link-" + std::to_string(::getpid());
+  std::filesystem::create_directory_symlink(folder, link);
+  program.run({"bench", "nfs=/mnt/b", "--with", "spark2", "--dataset", "./" + link, "--runs", runs()});
+  const std::string there = (std::filesystem::current_path() / link).string();
+  std::filesystem::remove(link);
+  const std::string line = read_file(folder / "line").value();
+  EXPECT_NE(line.find("--dataset " + there), std::string::npos) << line;
+}
+
 TEST_F(BenchWith, HostsThatCallThemselvesTheSameEachKeepTheirRecord) {
   bench::Record other = answer;
   other.cells[0].bytes *= 3;
