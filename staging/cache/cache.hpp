@@ -139,7 +139,7 @@ struct Usage {
 // Layout below `path`, KEY being folder_name(dataset):
 //   KEY -> data/KEY/GENERATION              the stable link
 //   data/KEY/GENERATION                     published; its manifest beside it, .GENERATION.spark-manifest
-//   data/KEY/.spark-damage                  see DamageRecords
+//   data/KEY/.spark-damage, -beside         see DamageRecords
 //   .named/KEY/GENERATION/NAME              of a copy that is one file; see named_file.hpp
 //   .partial/KEY/                           being copied; its lock is the dataset's
 //   .trash/                                 evicted, being deleted

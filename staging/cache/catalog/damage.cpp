@@ -1,5 +1,6 @@
 #include "staging/cache/catalog/damage.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,8 @@ namespace spark::staging {
 namespace {
 
 constexpr char kFile[] = ".spark-damage";
+// Empty: damage was found while another process kept the lock, and all copies are suspect.
+constexpr char kBeside[] = ".spark-damage-beside";
 constexpr std::chrono::milliseconds kPatience{10'000};  // others have it for moments
 
 std::string to_text(const Damage& damage) {
@@ -46,10 +49,23 @@ Damage damage_in(const std::string& text) {
   return damage.revision > 0 && lines.eof() ? damage : Damage{1};
 }
 
+// Of this file, and no later one of its name; 0: there is none.
+std::uint64_t identity_of(const std::filesystem::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return errno == ENOENT || errno == ENOTDIR ? 0 : 1;
+  const auto changed =
+      std::uint64_t(info.st_ctim.tv_sec) * 1'000'000'000 + std::uint64_t(info.st_ctim.tv_nsec);
+  return std::max<std::uint64_t>(1, info.st_ino ^ changed);
+}
+
 }  // namespace
 
 std::filesystem::path DamageRecords::file(const std::string& dataset) const {
   return data_ / folder_name(dataset) / kFile;
+}
+
+std::filesystem::path DamageRecords::beside(const std::string& dataset) const {
+  return data_ / folder_name(dataset) / kBeside;
 }
 
 Result<std::string> DamageRecords::in_catalog(const std::string& dataset) const {
@@ -65,6 +81,14 @@ Result<> DamageRecords::put_in_catalog(const std::string& dataset, const std::st
 }
 
 Result<Damage> DamageRecords::of(const std::string& dataset) const {
+  auto known = in_record(dataset);
+  if (!known || identity_of(beside(dataset)) == 0) return known;
+  known->damaged = ++known->revision;
+  known->sound.clear();
+  return known;
+}
+
+Result<Damage> DamageRecords::in_record(const std::string& dataset) const {
   const auto text = read_file(file(dataset));
   const bool is_there = text.has_value() || text.error().kind != Errc::NotFound;
   if (!text && is_there && !is_medium_error(text.error().number)) return text.take_error();
@@ -100,6 +124,7 @@ Result<> DamageRecords::add_to(std::vector<GenerationRow>& rows) const {
 
 Result<> DamageRecords::change(const std::string& dataset, const std::function<bool(Damage&)>& alter) {
   auto locked = lock(dataset);
+  const std::uint64_t noted_beside = identity_of(beside(dataset));
   auto known = of(dataset);
   if (!known) return known.take_error();
   if (!alter(*known)) return {};
@@ -109,6 +134,11 @@ Result<> DamageRecords::change(const std::string& dataset, const std::function<b
   const bool found_damage = known->damaged == known->revision;
   if (locked && !written && written.error().kind == Errc::NoSpace && found_damage)
     written = write_file_atomically(file(dataset), "", 0600);  // takes no block of the drive
+  // The process that has the lock may be about to replace the record.
+  if (!locked && found_damage) written = write_file_atomically(beside(dataset), "", 0600);
+  // Another one found damage since, if it is not the same.
+  if (locked && written && noted_beside != 0 && identity_of(beside(dataset)) == noted_beside)
+    ::unlink(beside(dataset).c_str());
   // With the record on the drive, a full state folder does not matter.
   static_cast<void>(put_in_catalog(dataset, text));
   return written;
@@ -139,6 +169,7 @@ Result<> DamageRecords::drop(const std::string& dataset) {
   const auto locked = lock(dataset);
   if (auto dropped = put_in_catalog(dataset, ""); !dropped) return dropped;
   const std::filesystem::path path = file(dataset);
+  ::unlink(beside(dataset).c_str());
   if (::unlink(path.c_str()) != 0) {
     if (errno == ENOENT) return {};
     return fail_errno(errno, "deleting " + printable(path.native()));

@@ -4,7 +4,8 @@
 //
 // A dataset has one record of it, in the folder of its generations, replaced by one rename; so a rebuilt
 // catalog knows it too. The catalog has a second copy of the record, for a drive that takes no more writes.
-// Of two different ones, the newer counts. On a full drive the record is empty, and all copies are suspect.
+// Of two different ones, the newer counts. On a full drive the record is empty, and all copies are suspect. So
+// they are while a file beside it says that damage was found when another process kept the lock.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +57,8 @@ class DamageRecords {
   Catalog& catalog_;
 
   std::filesystem::path file(const std::string& dataset) const;
+  std::filesystem::path beside(const std::string& dataset) const;
+  Result<Damage> in_record(const std::string& dataset) const;
   Result<std::string> in_catalog(const std::string& dataset) const;  // empty: none
   Result<> put_in_catalog(const std::string& dataset, const std::string& record);
   Result<UniqueFd> lock(const std::string& dataset) const;
