@@ -72,9 +72,10 @@ class Writer {
     for (const MountUnit& unit : survey_.mount_units) name_dependent(unit);
     for (const FabricDevice& device : survey_.devices) take_mounts_of(device);
     for (const mounts::Mount& mount : survey_.mounts) name_nfs_mount(mount);
-    for (Item& unit : units_that_need(survey_, imported_.items)) imported_.items.push_back(std::move(unit));
     for (const Found& found : drafts_.found) take_unmounted(found);
     for (const ConnectUnit& unit : survey_.units) take_unit(unit);
+    // Of the units that stay.
+    for (Item& unit : units_that_need(survey_, imported_.items)) imported_.items.push_back(std::move(unit));
     for (const Use& use : survey_.uses) name_use(use);
     for (const Item& item : imported_.items)
       imported_.left_out += item.is_taken() || !item.ended_by.empty() ? 0 : 1;

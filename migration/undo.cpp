@@ -153,6 +153,7 @@ Result<Undone> undo_import(const SystemRoot& root) {
   }
   std::error_code error;
   fs::remove_all(kept, error);
+  if (moves.size() > 1) undone.earlier = moves[1];
   std::error_code ignored;
   fs::remove(root / kKept, ignored);  // the last one
   if (error) return fail_errno(error.value(), "removing " + kept.native());

@@ -8,6 +8,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "cli/view/table.hpp"
 #include "cli/view/text.hpp"
+#include "daemon/config/parse.hpp"
 #include "migration/undo.hpp"
 
 namespace spark::cli {
@@ -57,9 +58,16 @@ Result<int> undo(Context& context) {
   if (!undone) return undone.take_error();
   for (const std::string& file : undone->files) say(context, file + " is restored");
   for (const std::string& file : undone->set_aside) say(context, "what stood there is kept as " + file);
-  std::string next = "`sudo systemctl disable spark-staged && sudo systemctl daemon-reload";
+  // It keeps what an earlier move brought.
+  const bool goes = undone->earlier.empty();
+  std::string next = std::string("`sudo ") + (goes ? "systemctl disable spark-staged && sudo " : "") +
+                     "systemctl daemon-reload";
   for (const std::string& unit : undone->units) next += " && sudo systemctl enable " + printable(unit);
-  tell(context, "Next: " + next + "`, then reboot");
+  next += goes ? "`, then reboot"
+               : "`, take what this move added out of " + std::string(config::kDefaultPath) +
+                     ", then reboot. The move of " + undone->earlier +
+                     " stays: `sudo spark-stage import --undo` once more undoes it";
+  tell(context, "Next: " + next);
   return 0;
 }
 

@@ -32,15 +32,15 @@ bool is_among(const std::array<std::string_view, N>& known, std::string_view wor
   return std::ranges::find(known, word) != known.end();
 }
 
-// A word of a script: "nqn.a;" and "nqn.a&" are a word and the end of its command.
+// A word of a script: "nqn.a;" and "nqn.a&" are a word and the end of its command, and "2>&1;" is as well.
 void add_parts(const std::string& word, Words& flat) {
-  const bool is_redirection = word.find(">&") != std::string::npos || word.find("&>") != std::string::npos;
+  const auto is_end = [&](std::size_t at) {
+    const bool is_redirection = word[at] == '&' && ((at > 0 && word[at - 1] == '>') || word[at + 1] == '>');
+    return ends_command(word.substr(at, 1)) && !is_redirection;
+  };
   for (std::size_t at = 0; at < word.size();) {
-    const bool ends = !is_redirection && ends_command(word.substr(at, 1));
-    const std::size_t end =
-        is_redirection
-            ? word.size()
-            : std::min(ends ? word.find_first_not_of(";&|", at) : word.find_first_of(";&|", at), word.size());
+    std::size_t end = at + 1;
+    while (end < word.size() && is_end(end) == is_end(at)) ++end;
     flat.push_back(word.substr(at, end - at));
     at = end;
   }

@@ -196,7 +196,9 @@ TEST_F(ImportKeeps, ACommandBehindAWordOfAShellIsMore) {
         "/usr/bin/timeout 30 /bin/mount /srv/x", "/usr/bin/timeout -k 5 30 mount /srv/x",
         "/usr/bin/env LANG=C systemctl start training", "/bin/sh -c 'if mount /srv/x; then echo yes; fi'",
         "/bin/sh -c '{ mount /srv/x; }'", "/bin/sh -c '! mount /srv/x'", "/bin/sh -c 'A=1 exec mount /srv/x'",
-        "/bin/sh -c 'until mount /srv/x; do sleep 1; done'", "/usr/sbin/nvme set-feature /dev/nvme1 -f 2"}) {
+        "/bin/sh -c 'until mount /srv/x; do sleep 1; done'", "/bin/sh -c 'nvme list 2>&1; mount /srv/x'",
+        "/bin/sh -c 'nvme list >/dev/null 2>&1&& mount /srv/x'",
+        "/bin/sh -c 'nvme list &>/dev/null|| mount /srv/x'", "/usr/sbin/nvme set-feature /dev/nvme1 -f 2"}) {
     unit("c.service", connect + "ExecStartPost=" + more);
     EXPECT_FALSE(moves(import(), "c.service")) << more;
   }

@@ -54,10 +54,14 @@ TEST_F(Move, ASecondMoveHasCopiesOfItsOwnAndIsUndoneFirst) {
   const std::string second = text("etc/fstab");
   EXPECT_EQ(take_steps(import(2).yaml), 0);
   EXPECT_NE(text("etc/fstab"), second);
-  ASSERT_TRUE(undo_import(host.root()));
+  const auto undone = undo_import(host.root());
+  ASSERT_TRUE(undone);
+  EXPECT_EQ(undone->earlier, rfc3339(WallTime(std::chrono::seconds(1)))) << "spark-staged is still needed";
   EXPECT_EQ(text("etc/fstab"), second);
   EXPECT_EQ(text(kUnit), "(none)");
-  ASSERT_TRUE(undo_import(host.root()));
+  const auto first_undone = undo_import(host.root());
+  ASSERT_TRUE(first_undone);
+  EXPECT_EQ(first_undone->earlier, "");
   EXPECT_EQ(text("etc/fstab"), first);
   EXPECT_NE(text(kUnit), "(none)");
   EXPECT_EQ(undo_import(host.root()).error().kind, Errc::NotFound);

@@ -98,8 +98,14 @@ TEST_F(Rivals, UnitsThatNeedTheMountAreNamed) {
   host.write(kSystemd + "train.service", "[Unit]\nRequiresMountsFor=/mnt/rosa-storage/run7 /srv");
   host.write(kSystemd + "other.service",
              "[Unit]\nRequiresMountsFor=/mnt/rosa-storage2\nAfter=mnt-rosa.mount");
+  // It is moved away.
+  host.write(
+      kSystemd + "nvme-rosa-connect.service",
+      "[Unit]\nWants=mnt-rosa\\x2dstorage.mount\n[Service]\nExecStart=nvme connect -t tcp -n raid5-data -a "
+      "192.168.0.100");
   std::vector<std::string> files;
   const Imported imported = import();
+  EXPECT_THAT(imported.yaml, HasSubstr("systemctl disable nvme-rosa-connect.service"));
   for (const Item& item : imported.items)
     if (item.what == "a unit") files.push_back(item.origin);
   EXPECT_THAT(files, testing::UnorderedElementsAre("/etc/systemd/system/docker.service.d/a.conf",
