@@ -4,8 +4,8 @@
 //
 // A dataset has one record of it, in the folder of its generations, replaced by one rename; so a rebuilt
 // catalog knows it too. The catalog has a second copy of the record, for a drive that takes no more writes.
-// Of two different ones, the newer counts. On a full drive the record is empty, and all copies are suspect. So
-// they are while a file beside it says that damage was found when another process kept the lock.
+// Of two different ones, the newer counts. On a full drive the record is empty, and all copies are suspect.
+// So they are while a file beside it says that damage was found when another process kept the lock.
 #pragma once
 
 #include <cstdint>
