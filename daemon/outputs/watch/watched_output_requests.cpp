@@ -10,6 +10,8 @@
 namespace spark::outputs {
 namespace {
 
+constexpr std::size_t kMostWithOneGone = 1000;  // transfers of an owner, if a checkpoint is not here any more
+
 tl::unexpected<Error> nothing_complete(const config::Output& output,
                                        const std::vector<LocalCheckpoint>& local) {
   const std::string folder = printable(output.path.native());
@@ -129,6 +131,14 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest(std::op
   auto seen = co_await look_until_settled();
   if (!seen) co_return fail(seen.error());
   if (!seen->missing.empty()) co_return no_folder(*seen);
+  // Any user may name as many: each has a record until the volume is there.
+  const bool is_gone = accepted && find_named(seen->local, accepted->checkpoint) == nullptr;
+  if (is_gone && stage_outs_.transfers_of(seen->owner) >= kMostWithOneGone) {
+    co_return fail(Errc::Unavailable,
+                   "output " + settings_.name + ": " + std::to_string(kMostWithOneGone) +
+                       " outputs of its owner are being sent already",
+                   "wait until some have ended; `spark-stage jobs` shows them");
+  }
   auto next =
       accepted ? find_accepted(settings_, seen->local, *accepted) : find_newest(settings_, seen->local);
   if (!next) co_return next.take_error();
