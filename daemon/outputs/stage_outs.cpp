@@ -27,6 +27,16 @@ Error outdated(const StageOutRequest& earlier, const StageOutRequest& later) {
           "the later request sends it"};
 }
 
+// An earlier version's record of a checkpoint has no state: the job may have saved half of the next one
+// since. If the output has a rule, it sends the checkpoint once it is complete.
+bool is_left_to_output(const StageOutRequest& request, const config::Config& config) {
+  if (request.rule.empty() || request.written) return false;
+  return std::ranges::any_of(config.outputs, [&](const auto& one) {
+    return one.second.volume == request.volume && one.second.to == request.folder() &&
+           one.second.complete != config::Complete::OnRequest;
+  });
+}
+
 }  // namespace
 
 StageOuts::StageOuts(Context context, Jobs& jobs)
@@ -43,7 +53,11 @@ asio::awaitable<void> StageOuts::start() {
     StageOutRequest& request = (*recorded)[i];
     const TransferPtr other = find(request);
     // It was requested again meanwhile. Which of two states of a source is there, the copy itself finds out.
-    if (other && !request.is_later_than(other->request())) {
+    const bool is_left = is_left_to_output(request, context_.config());
+    if (is_left || (other && !request.is_later_than(other->request()))) {
+      if (is_left)
+        log::info(request.doing() +
+                  " was accepted by an earlier version: the output sends it once it is complete");
       std::string id = std::move(request.id);
       co_await store_.forget(std::move(id));
       continue;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
 #include "base/file.hpp"
 #include "base/file_system.hpp"
@@ -104,6 +105,14 @@ Error half_deleted(const std::string& source, const std::string& lost) {
           "delete the rest of it here; or, if it is right, delete the copy on the volume"};
 }
 
+// It may be there already, as after a restart of the daemon that had just published it: whatever has become
+// of the source since.
+std::optional<staging::CopyReport> sent_before(const json::object& request,
+                                               const std::filesystem::path& path) {
+  const auto accepted = get_int(request, "written");
+  return accepted ? staging::published_in_state(path, *accepted) : std::nullopt;
+}
+
 Sent send_whole(const json::object& request, const std::filesystem::path& path,
                 const staging::ProgressSink& sink, const ProgressLine& progress) {
   const bool is_output = !get_text(request, "rule").empty();  // which sends no older checkpoint again
@@ -113,7 +122,11 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
   const auto lost =
       is_output ? staging::lost_file(path, get_text(request, "source")) : Result<std::string>("");
   if (!lost) return lost.take_error();
-  if (!lost->empty()) return final_error(half_deleted(get_text(request, "source"), *lost));
+  if (!lost->empty()) {  // the job's rotation deletes it
+    const auto there = sent_before(request, path);
+    return there ? Sent(report_to_json(*there, path))
+                 : final_error(half_deleted(get_text(request, "source"), *lost));
+  }
   staging::CopyOptions options = options_of(request);
   // `stage-out extra.gguf VOLUME:models` is meant to go into models. A trainer may save either.
   if (!is_output) {
@@ -126,12 +139,9 @@ Sent send_whole(const json::object& request, const std::filesystem::path& path,
                 {"because", "a copy of " + get_shown(request, "source") + " replaces it"}});
   }
   auto report = staging::copy(get_text(request, "source"), path, options, sink, kNeverStopped);
-  // As after a restart of the daemon that had just published it.
   const bool has_changed =
       !report && (report.error().kind == Errc::Mismatch || report.error().kind == Errc::NotFound);
-  const auto there = has_changed && options.complete_state
-                         ? staging::published_in_state(path, *options.complete_state)
-                         : std::nullopt;
+  const auto there = has_changed ? sent_before(request, path) : std::nullopt;
   if (there) report = *there;
   if (report) {
     for (const std::string& sentence : *unproven) report->warnings.push_back(printable(sentence));

@@ -121,6 +121,35 @@ TEST_F(RequestOfAnEarlierVersion, FailsIfItsSourceCanNeverBeFlushed) {
   EXPECT_TRUE(outs->transfers().empty());
 }
 
+// The job may have saved half of the next one since; the output looks whether it is complete.
+TEST_F(RequestOfAnEarlierVersion, OfAnOutputWithARuleIsLeftToIt) {
+  worker.on("flush-source", kStateOfNow8);
+  StageOutRequest earlier = request_of_output("rename");
+  earlier.id = "one";
+  json::object content = to_json(earlier);
+  content["written"] = 0;
+  content.erase("attempt");
+  recorded(content);
+  settings.outputs["run7"].complete = config::Complete::Rename;
+  start();
+  ASSERT_TRUE(run_until(context, [&] { return outs->sources().has_value(); }));
+  EXPECT_TRUE(outs->transfers().empty());
+  EXPECT_EQ(worker.calls("forget"), 1);
+  EXPECT_EQ(worker.calls("stage-out"), 0);
+}
+
+TEST_F(RequestOfAnEarlierVersion, OfAnOutputWithoutARuleIsSent) {
+  worker.on("flush-source", kStateOfNow8);
+  StageOutRequest earlier = request_of_output("rename");
+  earlier.id = "one";
+  json::object content = to_json(earlier);
+  content["written"] = 0;
+  content.erase("attempt");
+  recorded(content);
+  start();
+  EXPECT_TRUE(run_until(context, [&] { return outs->totals().sent == 1; }));
+}
+
 // As by a command line that was upgraded with the daemon.
 TEST_F(RequestOfAnEarlierVersion, IsJoinedOnceItsStateIsKnown) {
   worker.on("stage-out", kHangs);

@@ -112,6 +112,25 @@ TEST_F(WatchedOutputTest, ARepeatedRequestIsForTheCheckpointThatWasAccepted) {
   EXPECT_EQ(repeat("step-0", 1), R"({"written":"1","checkpoint":"step-0"})") << "it may be published";
 }
 
+// Any user may ask, with a body of their own, for what the owner's job has not completed.
+TEST_F(WatchedOutputTest, ARepeatedRequestSendsNothingThatIsNoCompleteCheckpoint) {
+  worker.on(
+      "scan-output",
+      R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
+               "changed_ns": 30, "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)");
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 2));
+  const auto refused = [&](const std::string& name, std::int64_t written) {
+    const auto job = await(context, watches->find("run7")->send_newest(Accepted{name, written}));
+    return job && !*job && job->error().kind == Errc::Mismatch;
+  };
+  EXPECT_TRUE(refused("step-3", 31));
+  EXPECT_TRUE(refused("step-3", 30)) << "a copy knows it by its last change, too";
+  EXPECT_TRUE(refused("logs", 7));
+  EXPECT_TRUE(refused("tmp-step-4", 7));
+  EXPECT_EQ(worker.calls("stage-out"), 0);
+}
+
 TEST_F(WatchedOutputTest, AFailedTransferIsRetriedOnlyAfterAPauseOrWhenTheJobEnds) {
   worker.on("stage-out", R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": ""}}')");
   watches->apply(settings);

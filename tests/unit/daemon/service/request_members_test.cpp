@@ -17,7 +17,9 @@ TEST(RequestMembers, ThoseOfTheApiAreTaken) {
         R"({"datasets": ["a"], "job": {"system": "slurm", "id": "7", "user": "eve", "processes": [2]}})",
         R"({"datasets": ["a"], "wait_s": null, "lease_s": null, "now": true, "offline": false})",
         R"({"source": "/a", "destination": "v:a", "keep": 3, "nodes": 2, "attempt": "7.0"})",
-        R"({"by": "alice", "force": true})", R"({"yaml": "version: 1", "file": "x"})"}) {
+        R"({"source": "/a", "destination": "v:a", "written": "-7"})",
+        R"({"checkpoint": "step-2", "written": "21"})", R"({"by": "alice", "force": true})",
+        R"({"yaml": "version: 1", "file": "x"})"}) {
     const auto fits = check(body);
     EXPECT_TRUE(fits) << body << ": " << fits.error().message();
   }

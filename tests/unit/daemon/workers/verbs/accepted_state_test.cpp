@@ -57,6 +57,25 @@ TEST_F(StageOutVerb, AStateThatIsPublishedIsSentWhateverTheSourceIsNow) {
   EXPECT_KIND(stage_out_verb(asked, kNoProgress), Errc::NotFound) << "the copy is not whole";
 }
 
+// The rotation of a job that went on meanwhile deletes it.
+TEST_F(StageOutVerb, AnOutputsStateThatIsPublishedIsSentAlsoIfItsSourceIsHalfDeleted) {
+  staging::test::write_text(source_ / "optimizer", "x");
+  json::object asked = request();
+  asked["rule"] = "rename";
+  asked["path"] = "run/source";
+  ASSERT_OK(stage_out(asked, kNoProgress));
+  json::object accepted = asked;
+  accepted["written"] = staging::totals_of(source_).written;
+  std::filesystem::remove(source_ / "optimizer");
+  const auto again = stage_out_verb(accepted, kNoProgress);
+  ASSERT_OK(again);
+  EXPECT_EQ(get_text(*again, "state"), "ready");
+  EXPECT_EQ(get_text(*again, "served_from"), "unchanged");
+  const auto rest = stage_out(asked, kNoProgress);
+  ASSERT_OK(rest);
+  EXPECT_EQ(get_text(*rest, "state"), "failed") << "the rest that is there now";
+}
+
 // It may take minutes while a job writes to that file system.
 TEST_F(StageOutVerb, WhatIsKnownToBeOnTheDriveIsNotFlushedAgain) {
   const json::object first{{"source", source_.native()}, {"uid", ::geteuid()}};
