@@ -119,7 +119,10 @@ Result<MadeController> LibnvmeGateway::create_discovery(const Portal& reached, c
     return known.take_error();
   }
   auto controller = create_controller(root_, options);
-  if (controller) return std::move(*controller);
+  if (controller) {
+    forget_earlier(root_, controller->name);  // a temporary one is nobody's
+    return std::move(*controller);
+  }
   ConnectAttempt attempt{kDiscoveryNqn, to_string(reached), host.nqn, {}, true};
   attempt.options.interface = interface;
   const RefusedConnect& refused = controller.error();

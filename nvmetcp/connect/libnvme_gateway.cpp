@@ -73,7 +73,7 @@ Result<Connection> LibnvmeGateway::connect(const std::string& subsystem, const P
   auto adopted = find_adoptable(*all, subsystem, *addresses, host, options.interface);
   if (!adopted) return adopted.take_error();
   if (*adopted) {
-    auto used = use(**adopted, options);
+    auto used = use(**adopted, *all, host, options);
     if (!used) return used.take_error();
     if (*used) return std::move(**used);
   }
@@ -93,6 +93,8 @@ Result<Connection> LibnvmeGateway::connect(const std::string& subsystem, const P
 // made by hand, or by a worker of this program that was killed before it could prove anything, as a target
 // achieves that answers slowly. The kernel's settings show only which keys it would use if the target asked.
 Result<std::optional<Connection>> LibnvmeGateway::use(const Controller& controller,
+                                                      const std::vector<Controller>& all,
+                                                      const HostIdentity& host,
                                                       const ConnectOptions& options) const {
   const auto keys = read_keys(options);
   if (!keys) return keys.take_error();
@@ -105,14 +107,22 @@ Result<std::optional<Connection>> LibnvmeGateway::use(const Controller& controll
     return fail_with(std::move(hidden.error()), doing);
   const bool is_unproven = !options.host_key_file.empty() && controller.owner.empty();
   if (is_unproven) {
-    auto ended = remove_controller(root_, controller.name, controller.subsystem, CutOff{}, kRemovalDeadline);
-    if (ended) return std::optional<Connection>();
-    if (ended.error().kind != Errc::Refused) return fail_with(std::move(ended.error()), doing);
+    auto unused = check_spare(controller, all);
+    if (unused) {
+      // It could not be made again.
+      auto allowed =
+          check_not_excluded(root_, controller.subsystem, controller.portal, host, options.interface);
+      if (!allowed) return fail_with(std::move(allowed.error()), doing);
+      unused = remove_controller(root_, controller.name, controller.subsystem, CutOff{}, kRemovalDeadline)
+                   .map([](Change) {});
+      if (unused) return std::optional<Connection>();
+    }
+    if (unused.error().kind != Errc::Refused) return fail_with(std::move(unused.error()), doing);
   }
   Connection connection = adopt(controller, options);
   if (is_unproven) {  // in use
-    connection.differences.push_back("whether " + controller.name +
-                                     ", which another program connected, was authenticated is not known");
+    connection.differences.push_back("whether " + controller.name + " was authenticated is not known: " +
+                                     "nothing in /run/nvme/registry says who connected it, and it is in use");
   }
   if (is_renewed) {
     connection.differences.push_back(controller.name + " was connected with an earlier key than that in " +
@@ -120,6 +130,14 @@ Result<std::optional<Connection>> LibnvmeGateway::use(const Controller& controll
                                      ", which is used from the next connection on");
   }
   return std::optional(std::move(connection));
+}
+
+// Refused: it is in use. So it is if the other paths are down: a new one may not come.
+Result<> LibnvmeGateway::check_spare(const Controller& controller, const std::vector<Controller>& all) const {
+  std::vector<std::string> lost{controller.name};
+  for (const Controller& other : all)
+    if (other.subsystem == controller.subsystem && !other.is_live()) lost.push_back(other.name);
+  return check_unused(root_, lost, CutOff{});
 }
 
 Connection LibnvmeGateway::adopt(const Controller& controller, const ConnectOptions& options) const {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.hpp"
 #include "nvmetcp/connect/fabrics_device.hpp"
@@ -36,7 +37,9 @@ class LibnvmeGateway final : public NvmeGateway {
 
  private:
   Result<Portal> prepare(const std::vector<Portal>& addresses, const std::string& interface) const;
-  Result<std::optional<Connection>> use(const Controller& controller, const ConnectOptions& options) const;
+  Result<std::optional<Connection>> use(const Controller& controller, const std::vector<Controller>& all,
+                                        const HostIdentity& host, const ConnectOptions& options) const;
+  Result<> check_spare(const Controller& controller, const std::vector<Controller>& all) const;
   Connection adopt(const Controller& controller, const ConnectOptions& options) const;
   Result<Connection> create(const std::string& subsystem, const Portal& numeric, const HostIdentity& host,
                             const ConnectOptions& options) const;

@@ -105,7 +105,8 @@ Result<> CacheStore::put_aside(const Rows& rows) {
   return {};
 }
 
-// The newest first: an older one would be served in its place.
+// Refused, whatever the reason: nothing is wrong with the dataset, and the next look may succeed. The newest
+// first: an older one would be served in its place.
 Result<> CacheStore::put_back(Rows rows, Error why) {
   std::ranges::sort(rows, std::ranges::greater{}, &GenerationRow::generation);
   for (const GenerationRow& row : rows) {
@@ -116,6 +117,7 @@ Result<> CacheStore::put_back(Rows rows, Error why) {
   }
   const std::string& dataset = rows.front().dataset;
   if (auto linked = update_link(dataset); !linked) return linked;
+  why.kind = Errc::Refused;
   return fail(std::move(why));
 }
 

@@ -218,8 +218,23 @@ asio::awaitable<void> Leases::written() {
 }
 
 asio::awaitable<void> Leases::write_all() {
-  for (const auto& [id, lease] : leases_) unwritten_.insert(id);
+  std::set<std::string> added;
+  for (const auto& [id, lease] : leases_)
+    if (unwritten_.insert(id).second) added.insert(id);
   co_await written();
+  launch(executor_, "leases", keep_writing(std::move(added)));
+}
+
+// write_behind() leaves those that are noted as unwritten to whoever noted them.
+asio::awaitable<void> Leases::keep_writing(std::set<std::string> ids) {
+  Timer pause(executor_);
+  for (;;) {
+    std::erase_if(ids, [&](const std::string& id) { return !unwritten_.contains(id); });
+    if (ids.empty()) co_return;
+    pause.expires_after(kWriteAgain);
+    if (!co_await pause.wait()) co_return;
+    co_await written();
+  }
 }
 
 // Memory is authoritative while the daemon runs; the next one has only what was written.

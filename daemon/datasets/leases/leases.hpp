@@ -70,6 +70,7 @@ class Leases {
   asio::awaitable<void> watch(std::string id, TimerPtr timer);
   asio::awaitable<Result<>> write(std::string id);
   asio::awaitable<void> write_behind(std::string id);
+  asio::awaitable<void> keep_writing(std::set<std::string> ids);
   void recorded(const std::string& id);
   asio::awaitable<Result<json::object>> ask_catalog(std::string op, json::object request);
 

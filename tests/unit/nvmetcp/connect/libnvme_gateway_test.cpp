@@ -116,6 +116,26 @@ TEST_F(KeyedConnection, WithoutAnOwnerThatIsInUseIsTakenOverWithARemark) {
   EXPECT_THAT(connection->differences, testing::Contains(testing::HasSubstr("authenticated is not known")));
 }
 
+// Its disk is mounted: without it I/O would wait for a new one, which the target may refuse.
+TEST_F(KeyedConnection, WithoutAnOwnerStaysAsLongAsTheOtherPathIsDown) {
+  auto other = test::tcp_controller("nvme2", "s");
+  other.portal = {"10.0.0.9", 4420};
+  other.state = "connecting";
+  sysfs.add_controller(other);
+  sysfs.add_node("nvme2", "nvme0c2n1", 1);
+  sysfs.write("sys/class/block/nvme0n1/holders/dm-0", "");
+  ASSERT_TRUE(connect());
+  EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
+}
+
+TEST_F(KeyedConnection, WithoutAnOwnerThatTheAdministratorExcludesIsRefusedAndStays) {
+  sysfs.write("etc/nvme/exclusions.conf", "[exclusions]\nexclusion = nqn=s\n");
+  const auto connection = connect();
+  ASSERT_FALSE(connection);
+  EXPECT_EQ(connection.error().kind, Errc::Refused);
+  EXPECT_EQ(sysfs.read("sys/class/nvme/nvme1/delete_controller"), "");
+}
+
 TEST_F(KeyedConnection, WithoutAnOwnerIsTakenOverIfNoKeyIsAskedFor) {
   options.host_key_file.clear();
   const auto connection = connect();

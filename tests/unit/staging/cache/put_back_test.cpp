@@ -86,6 +86,7 @@ TEST_F(PutBackTest, ACopyThatCannotBeLookedAtIsNotMoved) {
   EXPECT_EQ(run_and_kill(evicts, std::chrono::seconds(60)), 0);
   EXPECT_EQ(read_text(link() / "f"), "one");
   EXPECT_EQ(row_of(1).state, GenerationState::Ready);
+  EXPECT_TRUE(catalog()->troubles()->empty()) << "it could not be evicted to make room any more";
 }
 
 TEST_F(PutBackTest, ItsRowKeepsWhatAnotherProcessHasNoted) {
