@@ -149,7 +149,7 @@ spark::Result<> stop_serving_copies() {
 
 // Makes the copies deletable by their owner once no daemon serves them. Live views have ended with their
 // daemon. In a process of its own, which has no part in the lock: one that a dead drive holds in the kernel
-// can't be ended, and would keep the package from being removed, and the next daemon from its start.
+// can't be ended, and would keep every later daemon from its start.
 int make_copies_writable(const spark::UniqueFd& lock) {
   constexpr std::chrono::seconds kPatience{40};
   const spark::ApartOptions options{.doing = "ending the mounts of the staged copies",
