@@ -183,7 +183,7 @@ TEST_F(ServerTest, AFileInThePlaceOfTheSocketIsKept) {
 }
 
 TEST_F(ServerTest, AnEmptyFolderInThePlaceOfTheSocketGoesAndAnotherStays) {
-  std::filesystem::create_directory(socket);
+  std::filesystem::create_directories(socket);
   listen();
   EXPECT_TRUE(Server::is_answered(socket));
   const std::filesystem::path full = folder / "full";

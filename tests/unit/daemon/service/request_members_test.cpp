@@ -47,7 +47,7 @@ TEST(RequestMembers, OneDatasetInPlaceOfAListIsNotAll) {
 TEST(RequestMembers, NullIsAsGoodAsNoneButForTheWait) {
   auto body = parse_json_object(R"({"hold": null, "datasets": ["a"], "keep": null, "wait_s": null})").value();
   drop_nulls(body);
-  EXPECT_EQ(json::serialize(body), R"({"datasets":["a"],"wait_s":null})");
+  EXPECT_EQ(body, parse_json_object(R"({"datasets": ["a"], "wait_s": null})").value());
 }
 
 TEST(RequestMembers, AJobsAreCheckedToo) {
