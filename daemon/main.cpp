@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "base/access/locks.hpp"
+#include "base/apart.hpp"
 #include "base/kernel/mount_table.hpp"
 #include "base/version.hpp"
 #include "daemon/api/server.hpp"
@@ -128,21 +129,38 @@ int run_daemon(spark::ServiceOptions options, const DaemonOptions& how) {
   return 0;
 }
 
-// Makes the copies deletable by their owner once no daemon serves them: those of every cache that is mounted
-// now, wherever the configuration says that it is. Live views have ended with their daemon.
-int make_copies_writable() {
+// Those of every cache that is mounted now, wherever the configuration says that it is.
+spark::Result<> stop_serving_copies() {
   const auto table = spark::mounts::read_mount_table({});
-  if (!table) return complain(table.error());
-  int status = 0;
+  if (!table) return table.take_error();
+  spark::Result<> all;
   spark::mounts::detach_all_of(spark::staging::kFuseType);
   for (const spark::mounts::Mount& mount : *table) {
     if (mount.target.filename() != "data" || mount.root == "/") continue;  // a whole file system: a volume
     const auto id = spark::staging::CacheFolder(mount.target.parent_path()).id();
     if (!id || id->empty()) continue;
     const auto off = spark::mounts::stop_serving_read_only(mount.target);
-    if (!off) status = complain(off.error());
+    if (!off)
+      all = spark::fail(off.error().kind,
+                        all ? off.error().message() : all.error().what + "; " + off.error().message());
   }
-  return status;
+  return all;
+}
+
+// Makes the copies deletable by their owner once no daemon serves them. Live views have ended with their
+// daemon. In a process of its own, which has no part in the lock: one that a dead drive holds in the kernel
+// can't be ended, and would keep every later daemon from its start.
+int make_copies_writable(const spark::UniqueFd& lock) {
+  constexpr std::chrono::seconds kPatience{40};
+  const spark::ApartOptions options{.doing = "ending the mounts of the staged copies",
+                                    .deadline = kPatience,
+                                    .hint = "a drive does not answer; the others' may still be mounted"};
+  const auto work = [&] {
+    if (lock) ::close(lock.get());
+    return stop_serving_copies();
+  };
+  const auto done = spark::run_apart(options, work);
+  return done ? 0 : complain(done.error());
 }
 
 // Refused while a daemon runs, which would bring volumes up again, and go on serving copies that a job could
@@ -173,7 +191,7 @@ int run_release(const spark::ServiceOptions& options, bool at_shutdown) {
   }
   if (!config) return spark::exit_status(spark::Errc::Invalid);
   if (at_shutdown) return 0;
-  const int writable = make_copies_writable();
+  const int writable = make_copies_writable(*alone);
   return all_gone ? writable : spark::exit_status(spark::Errc::Failed);
 }
 
@@ -253,7 +271,7 @@ int run(int argc, char** argv) {
   }
   if (only_copies) {
     const auto alone = no_daemon(options, "spark-staged is running, and serves the copies");
-    return alone ? make_copies_writable() : complain(alone.error());
+    return alone ? make_copies_writable(*alone) : complain(alone.error());
   }
   if (release->parsed()) return run_release(options, at_shutdown);
   if (worker->parsed()) return spark::workers::worker_main(verb);

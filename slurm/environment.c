@@ -25,6 +25,9 @@ static int set_variable(const Environment* environment, const char* name, const 
   return environment->set(environment->step, name, value, failure);
 }
 
+// By which programs of the job find the daemon: a dataset called socket has only the variable of its `env`.
+static const char kDaemonVariable[] = "SPARK_STAGE_SOCKET";
+
 int set_dataset_variables(const Environment* environment, const NameList* names, const StagedList* staged,
                           Failure* failure) {
   if (staged->count != names->count)
@@ -34,7 +37,8 @@ int set_dataset_variables(const Environment* environment, const NameList* names,
   for (size_t at = 0; at < names->count && result == 0; ++at) {
     char* variable = environment_name(names->names[at]);
     const char *path = staged_text(staged, at, "path"), *other = staged_text(staged, at, "env");
-    result = set_variable(environment, variable, path, failure);
+    if (variable == NULL || strcmp(variable, kDaemonVariable) != 0)
+      result = set_variable(environment, variable, path, failure);
     if (result == 0 && other != NULL) result = set_variable(environment, other, path, failure);
     free(variable);
   }

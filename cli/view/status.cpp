@@ -199,7 +199,9 @@ void print_status(std::ostream& out, const Terminal& terminal, const json::objec
   if (get_bool(status, "simulated").value_or(false))
     out << coloured("SIMULATED HOST", Colour::Yellow, terminal.colour) << "\n\n";
   if (const auto problem = get_string(status, "config_problem")) {
-    const std::string told = "an older configuration is in force: " + printable(*problem);
+    // One line each in the text: every problem of the file.
+    const std::string told =
+        "an older configuration is in force: " + printable(join(split(*problem, '\n'), "; "));
     out << sentence(told, terminal.columns, terminal.out) << "\n";
   }
   const json::array* volumes = get_array(status, "volumes");

@@ -113,8 +113,12 @@ Result<> clear_leftover(const std::filesystem::path& socket) {
   std::filesystem::create_directories(socket.parent_path(), ignored);
   struct stat info {};
   if (::lstat(socket.c_str(), &info) != 0) return {};
+  // A container engine makes an empty folder of a socket that is to be mounted and is not there yet.
+  if (S_ISDIR(info.st_mode) && ::rmdir(socket.c_str()) == 0) return {};
+  // Not Invalid: the unit does not try again after that, and the path may be free in a moment.
   if (!S_ISSOCK(info.st_mode))
-    return fail(Errc::Invalid, printable(socket.native()) + " is there already, and is no socket", hint);
+    return fail(Errc::Refused, printable(socket.native()) + " is there already, and is no socket",
+                "remove it, or " + hint);
   if (Server::is_answered(socket)) {
     return fail(Errc::Unavailable, "another spark-staged answers on " + socket.native(),
                 "stop it first (`systemctl stop spark-staged`), or use --socket "

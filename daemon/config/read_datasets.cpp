@@ -11,7 +11,6 @@ namespace spark::config {
 namespace {
 
 constexpr seconds kYear{366 * 86400};
-constexpr char kSocketVariable[] = "SPARK_STAGE_SOCKET";  // of spark-stage(1)
 
 // The data that datasets are checked against, prepared once for all of them.
 struct Before {
@@ -187,9 +186,6 @@ std::map<std::string, Dataset> read_datasets(const Node& node, const Config& so_
   for (const Member& member : node.members) {
     datasets[member.key] = read_dataset(member, so_far, before, problems);
     const std::string variable = environment_name(member.key);
-    if (variable == kSocketVariable)
-      problems.add(member.at, "datasets." + member.key + ": `run` would give it the variable " + variable +
-                                  ", by which programs find spark-staged; rename it");
     const auto [first, is_new] = name_of_variable.emplace(variable, member.key);
     if (!is_new) {
       problems.add(member.at, "datasets." + member.key + ": `run` would give it the variable " + variable +

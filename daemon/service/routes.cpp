@@ -89,6 +89,7 @@ asio::awaitable<Answer> answer_request(const DaemonParts& daemon, Request reques
   if (found == std::end(kEndpoints)) co_return not_found(request);
   if (found->route.root_alone && !request.caller.may_change) co_return denied(request);
   if (const auto fits = check_members(request.body); !fits) co_return api::error_answer(fits.error());
+  drop_nulls(request.body);
   if (const auto* answer_now = std::get_if<AnswerNow*>(&found->handler))
     co_return (*answer_now)(daemon, request);
   AnswerLater* const answer_later = std::get<AnswerLater*>(found->handler);

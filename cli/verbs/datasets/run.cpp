@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "cli/client/api.hpp"
 #include "cli/say.hpp"
@@ -12,6 +14,8 @@ namespace {
 
 constexpr int kNotExecutable = 126, kNotFound = 127;  // as every shell and env(1) have them
 
+constexpr char kDaemonVariable[] = "SPARK_STAGE_SOCKET";  // by it, programs of the command find the daemon
+
 // Two datasets in one variable would hide one of them from the command.
 Result<Environment> environment_for(const std::vector<StagedDataset>& staged) {
   Environment environment;
@@ -22,9 +26,9 @@ Result<Environment> environment_for(const std::vector<StagedDataset>& staged) {
                 "rename one in the config, or run them apart");
   };
   for (const StagedDataset& dataset : staged) {
-    if (auto done = set(config::environment_name(dataset.name), dataset); !done) {
-      return done.take_error();
-    }
+    const std::string variable = config::environment_name(dataset.name);
+    const auto done = variable == kDaemonVariable ? Result<>() : set(variable, dataset);
+    if (!done) return done.take_error();
     const auto also = dataset.env.empty() ? Result<>() : set(dataset.env, dataset);
     if (!also) return also.take_error();
   }
@@ -38,6 +42,12 @@ Result<int> run(Context& context, const StageOptions& options) {
   if (!staged) return staged.take_error();
   auto environment = environment_for(*staged);
   if (!environment) return environment.take_error();
+  const auto is_socket = [](const StagedDataset& one) {
+    return config::environment_name(one.name) == kDaemonVariable && one.env.empty();
+  };
+  if (std::ranges::any_of(*staged, is_socket))
+    tell(context, std::string(kDaemonVariable) +
+                      " is the daemon's, and has no dataset's path: give the dataset a variable with env");
   const auto links = HubLinks::make(*staged);
   for (const std::string& sentence : links->left_out()) tell(context, sentence);
   for (const auto& [variable, value] : links->variables()) environment->try_emplace(variable, value);

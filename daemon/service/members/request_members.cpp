@@ -112,4 +112,13 @@ Result<> check_members(const json::object& body) {
   return job == nullptr ? Result<>() : check(*job, kJobMembers, "job.");
 }
 
+void drop_nulls(json::object& body) {
+  std::vector<std::string> names;
+  for (const auto& one : body) {
+    if (one.value().is_null() && one.key() != "wait_s")
+      names.emplace_back(one.key().data(), one.key().size());
+  }
+  for (const std::string& name : names) body.erase(name);
+}
+
 }  // namespace spark

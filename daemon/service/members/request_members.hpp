@@ -10,4 +10,7 @@ namespace spark {
 // held, or a question be an order. null is as good as none.
 Result<> check_members(const json::object& body);
 
+// Removes those that are null; but null for wait_s is no limit.
+void drop_nulls(json::object& body);
+
 }  // namespace spark

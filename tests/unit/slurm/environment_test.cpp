@@ -24,12 +24,12 @@ int refuse(void*, const char* name, const char*, Failure* failure) {
 class EnvironmentTest : public testing::Test {
  protected:
   ~EnvironmentTest() override { free_names(&names_); }
-  int set(const std::string& datasets) {
+  int set(const std::string& datasets, const char* names = "imagenet,coco") {
     StagedList staged{};
     Progress progress{};
     const std::string done = R"({"event":"done","result":{"datasets":)" + datasets + "}}";
     EXPECT_EQ(json_read_event(done.c_str(), &progress, &staged, &failure_), EventDone);
-    EXPECT_EQ(parse_names("stage", "imagenet,coco", &names_, &failure_), 0);
+    EXPECT_EQ(parse_names("stage", names, &names_, &failure_), 0);
     const int result = set_dataset_variables(&environment_, &names_, &staged, &failure_);
     free_staged(&staged);
     return result;
@@ -47,6 +47,11 @@ TEST_F(EnvironmentTest, HasThePathOfEachCopyAlsoUnderItsConfiguredName) {
   EXPECT_EQ(set(both_), 0);
   EXPECT_THAT(variables_, ElementsAre("SPARK_STAGE_IMAGENET=/cache/imagenet", "IMAGENET_ROOT=/cache/imagenet",
                                       "SPARK_STAGE_COCO=/cache/coco"));
+}
+
+TEST_F(EnvironmentTest, LeavesTheDaemonsVariableAlone) {
+  EXPECT_EQ(set(R"([{"path":"/cache/socket","env":"SOCKETS"}])", "socket"), 0);
+  EXPECT_THAT(variables_, ElementsAre("SOCKETS=/cache/socket"));
 }
 
 TEST_F(EnvironmentTest, IsEmptyIfTheDaemonReportsOtherDatasets) {

@@ -107,6 +107,12 @@ TEST_F(Status, SaysThatTheConfigurationFileCannotBeUsed) {
       << program.output();
 }
 
+TEST_F(Status, TheProblemsOfAConfigurationFileAreOneSentence) {
+  program.client.answer("GET /v1/status", 200, R"({"volumes": [], "config_problem": "c:1: one\nc:2: two"})");
+  EXPECT_EQ(program.run({"status"}), 0);
+  EXPECT_NE(program.output().find("c:1: one; c:2: two"), std::string::npos) << program.output();
+}
+
 TEST_F(Status, ASimulatedHostIsNamedFirst) {
   program.client.answer("GET /v1/status", 200,
                         R"({"simulated": true, "volumes": [{"name": "datasets", "state": "ready"}]})");

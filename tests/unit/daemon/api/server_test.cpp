@@ -176,9 +176,20 @@ TEST_F(ServerTest, AFileInThePlaceOfTheSocketIsKept) {
   std::ofstream(file) << "version: 1\n";
   const auto made = Server::listen(context.get_executor(), file, "no-such-group", {});
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().kind, Errc::Invalid);
-  EXPECT_THAT(made.error().message(), HasSubstr("no socket - give another path: --socket PATH"));
+  EXPECT_EQ(made.error().kind, Errc::Refused) << "systemd does not try again after a bad command line";
+  EXPECT_THAT(made.error().message(),
+              HasSubstr("no socket - remove it, or give another path: --socket PATH"));
   EXPECT_EQ(std::filesystem::file_size(file), 11U);
+}
+
+TEST_F(ServerTest, AnEmptyFolderInThePlaceOfTheSocketGoesAndAnotherStays) {
+  std::filesystem::create_directories(socket);
+  listen();
+  EXPECT_TRUE(Server::is_answered(socket));
+  const std::filesystem::path full = folder / "full";
+  std::filesystem::create_directories(full / "inner");
+  EXPECT_FALSE(Server::listen(context.get_executor(), full, "no-such-group", {}));
+  EXPECT_TRUE(std::filesystem::exists(full / "inner"));
 }
 
 TEST_F(ServerTest, APathThatNoSocketCanHaveIsRefused) {

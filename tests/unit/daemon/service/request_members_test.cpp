@@ -46,6 +46,12 @@ TEST(RequestMembers, OneDatasetInPlaceOfAListIsNotAll) {
   EXPECT_FALSE(check(R"({"attempt": 12})")) << "its shards would be those of any attempt";
 }
 
+TEST(RequestMembers, NullIsAsGoodAsNoneButForTheWait) {
+  auto body = parse_json_object(R"({"hold": null, "datasets": ["a"], "keep": null, "wait_s": null})").value();
+  drop_nulls(body);
+  EXPECT_EQ(body, parse_json_object(R"({"datasets": ["a"], "wait_s": null})").value());
+}
+
 TEST(RequestMembers, AJobsAreCheckedToo) {
   EXPECT_FALSE(check(R"({"job": "slurm:7"})"));
   EXPECT_THAT(check(R"({"job": {"system": "slurm", "id": 7}})").error().what,

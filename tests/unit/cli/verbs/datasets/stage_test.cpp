@@ -252,6 +252,16 @@ TEST_F(Run, SetsThePathVariablesOfTheCommand) {
   EXPECT_EQ(program.client.sent[0], R"(POST /v1/stagings {"datasets":["imagenet"],"hold":true})");
 }
 
+TEST_F(Run, ADatasetCalledSocketDoesNotTakeTheDaemonsVariable) {
+  Program other;
+  other.client.answer(kStagings, 202, kJob);
+  other.client.stream_once(kEvents, {{R"({"event": "done", "result": {"datasets": [
+      {"name": "socket", "path": "/cache/socket/1", "env": ""}]}})"}});
+  EXPECT_EQ(other.run({"run", "socket", "--", "sh", "-c", "[ \"$SPARK_STAGE_SOCKET\" != /cache/socket/1 ]"}),
+            0);
+  EXPECT_NE(other.errors().find("SPARK_STAGE_SOCKET is the daemon's"), std::string::npos) << other.errors();
+}
+
 constexpr char kModels[] = R"({"event": "done", "result": {"datasets": [
   {"name": "a", "path": "/cache/a/1/models--org--a/snapshots/c", "hub_cache": "/cache/a/1", "hub_folder": "models--org--a"},
   {"name": "b", "path": "/cache/b/2/models--org--b/snapshots/c", "hub_cache": "/cache/b/2", "hub_folder": "models--org--b"}]}})";
