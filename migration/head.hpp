@@ -8,7 +8,8 @@
 
 namespace spark::host {
 
-// Where it comes from, what was not read, and what has no entry in it with a comment of its own.
+// The comments above the configuration: its sources, the files that were not read, and the items without an
+// entry.
 std::string head_text(const Survey& survey, const std::vector<Item>& items, WallTime now);
 
 }  // namespace spark::host

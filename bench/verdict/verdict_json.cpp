@@ -42,7 +42,7 @@ json::object object_of(const Source& source, const BreakEven& even, const Verdic
   return object;
 }
 
-// Times of a limit, or of hosts that did not load at once, are told by nobody.
+// Neither text nor JSON has times of a run with a limit, or of hosts that did not load at once.
 json::object object_of(const Loading& loading) {
   json::array times, staged;
   for (const LoadTime& time : loading.times) {

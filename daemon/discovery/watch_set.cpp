@@ -89,7 +89,7 @@ void WatchSet::apply(const config::Config& config) {
 }
 
 // Connections of an earlier daemon, to targets that the configuration has lost while none ran. The kernel
-// would try to restore them for ever.
+// would keep trying to restore them.
 void WatchSet::leave_strays() {
   config::Target none;
   none.name = "that is not used any more";

@@ -171,7 +171,7 @@ void StageOuts::begin(const TransferPtr& transfer) {
 asio::awaitable<Result<>> StageOuts::learn_state(TransferPtr transfer) {
   log::warning(transfer->request().doing() +
                ": an earlier version accepted this and recorded no state of the source; if it has changed "
-               "since, what is there now is sent");
+               "since, its current state is sent");
   for (unsigned tries = 1;; ++tries) {
     StageOutRequest request = transfer->request();
     const auto state = co_await flushes_.flush(std::move(request), transfer->job());

@@ -120,7 +120,7 @@ Result<MadeController> LibnvmeGateway::create_discovery(const Portal& reached, c
   }
   auto controller = create_controller(root_, options);
   if (controller) {
-    forget_earlier(root_, controller->name);  // a temporary one is nobody's
+    forget_earlier(root_, controller->name);  // a temporary connection has no owner
     return std::move(*controller);
   }
   ConnectAttempt attempt{kDiscoveryNqn, to_string(reached), host.nqn, {}, true};

@@ -88,10 +88,10 @@ Result<Connection> LibnvmeGateway::connect(const std::string& subsystem, const P
   return create(subsystem, *reached, host, options);
 }
 
-// An existing connection. None: its target may never have authenticated, so it was ended, and the next one is
-// proven. Ours was proven when it was made: it is registered only then. One that nobody has registered was
-// made by hand, or by a worker of this program that was killed before it could prove anything, as a target
-// achieves that answers slowly. The kernel's settings show only which keys it would use if the target asked.
+// An existing connection. None: it was disconnected, since its target may never have asked for the key; the
+// next one is proven. A connection of this program is registered once it is proven. One without an entry was
+// made by hand, or by a worker that was killed before the proof: a target that answers slowly can cause that.
+// The kernel's settings show only which keys it would use if the target asked.
 Result<std::optional<Connection>> LibnvmeGateway::use(const Controller& controller,
                                                       const std::vector<Controller>& all,
                                                       const HostIdentity& host,

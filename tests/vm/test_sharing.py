@@ -359,6 +359,23 @@ def test_a_stalled_writer_stops_if_another_host_has_its_xfs_open_and_the_target_
 
 
 @needs_reservations
+def test_a_writer_whose_xfs_shut_itself_down_after_a_takeover_is_unmounted_and_goes_down(xfs_pair):
+    """The target refuses its next log write, before the daemon has looked: from then on nothing of it can be opened."""
+    pair, host = xfs_pair, xfs_pair.hosts[0]
+    pair.configure(0, "exclusive")
+    pair.products[0].wait_volume(NAME, "ready", 120)
+    host.sh(f"systemctl stop {UNIT}", 60)
+    take(pair, 1)
+    host.run(f"echo late >{MOUNT}/late; sync -f {MOUNT}", 60)
+    host.wait_until(f"! ls {MOUNT} && findmnt {MOUNT}", 60)
+    host.sh(f"systemctl start {UNIT}", 60)
+    host.wait_until(f"! findmnt {MOUNT}", 120)
+    pair.products[0].wait_volume(NAME, "refused", 60)
+    assert pair.down(0).rc == 0
+    assert pair.hosts[1].get(f"{MOUNT}/file") == "mine\n" and pair.products[1].volume(NAME)["state"] == "ready"
+
+
+@needs_reservations
 @pytest.mark.long
 def test_a_writer_below_another_mount_is_stopped_after_a_takeover(pair):
     """Its path does not lead there, but programs still have its files open."""

@@ -225,7 +225,7 @@ asio::awaitable<void> Leases::write_all() {
   launch(executor_, "leases", keep_writing(std::move(added)));
 }
 
-// write_behind() leaves those that are noted as unwritten to whoever noted them.
+// Until each is written: write_behind() does not repeat those that are in `unwritten_` already.
 asio::awaitable<void> Leases::keep_writing(std::set<std::string> ids) {
   Timer pause(executor_);
   for (;;) {

@@ -81,7 +81,7 @@ class WatchSetTest : public testing::Test {
                    [](const TargetWatch&, const std::set<std::string>&) {}};
 };
 
-// The kernel would try to restore them for ever.
+// The kernel would keep trying to restore them.
 TEST_F(WatchSetTest, ConnectionsOfAnEarlierDaemonToTargetsThatAreNotConfiguredAnyMoreAreEnded) {
   host.add("nvme3", {"10.0.0.5", 4420});
   host.add("nvme4", {"10.0.0.4", 4420});

@@ -98,6 +98,14 @@ class RequestOfAnEarlierVersion : public RepeatedStageOut {
     log::redirect([this](std::string_view sentence) { log_.append(sentence).append("\n"); });
   }
   ~RequestOfAnEarlierVersion() override { log::redirect({}); }
+  json::object record_of_output() {
+    StageOutRequest earlier = request_of_output("rename");
+    earlier.id = "one";
+    json::object content = to_json(earlier);
+    content["written"] = 0;
+    content.erase("attempt");
+    return content;
+  }
   std::string log_;
 };
 
@@ -124,12 +132,7 @@ TEST_F(RequestOfAnEarlierVersion, FailsIfItsSourceCanNeverBeFlushed) {
 // The job may have saved half of the next one since; the output looks whether it is complete.
 TEST_F(RequestOfAnEarlierVersion, OfAnOutputWithARuleIsLeftToIt) {
   worker.on("flush-source", kStateOfNow8);
-  StageOutRequest earlier = request_of_output("rename");
-  earlier.id = "one";
-  json::object content = to_json(earlier);
-  content["written"] = 0;
-  content.erase("attempt");
-  recorded(content);
+  recorded(record_of_output());
   settings.outputs["run7"].complete = config::Complete::Rename;
   start();
   ASSERT_TRUE(run_until(context, [&] { return outs->sources().has_value(); }));
@@ -140,12 +143,7 @@ TEST_F(RequestOfAnEarlierVersion, OfAnOutputWithARuleIsLeftToIt) {
 
 TEST_F(RequestOfAnEarlierVersion, OfAnOutputWithoutARuleIsSent) {
   worker.on("flush-source", kStateOfNow8);
-  StageOutRequest earlier = request_of_output("rename");
-  earlier.id = "one";
-  json::object content = to_json(earlier);
-  content["written"] = 0;
-  content.erase("attempt");
-  recorded(content);
+  recorded(record_of_output());
   start();
   EXPECT_TRUE(run_until(context, [&] { return outs->totals().sent == 1; }));
 }
