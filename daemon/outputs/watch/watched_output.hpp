@@ -50,7 +50,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   // Sends the newest complete checkpoint, regardless of the rule; waits for one that changed a moment ago.
   // NotFound if there is none, or no folder; Unavailable if its file system is not mounted. With `accepted`,
   // of a request that a client repeats since the daemon was restarted: that checkpoint in that state, and no
-  // other. Mismatch if it is no complete checkpoint any more.
+  // other. Mismatch if it is not complete any more.
   asio::awaitable<Result<std::shared_ptr<Job>>> send_newest(std::optional<Accepted> accepted = {});
   // A job that wrote to it has ended: checks immediately, even after a failure. Refused if it has no rule for
   // completeness.

@@ -1,11 +1,9 @@
 // What users and jobs ask of an output.
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 #include "daemon/outputs/watch/watched_output.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
-#include "staging/checkpoints/completeness.hpp"
 
 namespace spark::outputs {
 namespace {
@@ -27,31 +25,20 @@ Result<LocalCheckpoint> find_newest(const config::Output& output, const std::vec
   return newest == nullptr ? nothing_complete(output, local) : Result<LocalCheckpoint>(*newest);
 }
 
-// Whether a checkpoint of this name would be listed if it were here.
-bool is_checkpoint_name(const config::Output& output, const std::string& name) {
-  const auto completeness = staging::completeness_named(rule_of(output));
-  return completeness && std::ranges::any_of(std::array{true, false}, [&](bool is_folder) {
-           return staging::kind_of(name, is_folder, completeness->rule) == staging::EntryKind::Checkpoint;
-         });
-}
-
-// One that is gone here, or in another state, may be held, or be on the volume: its sending finds that. Any
-// user may ask for any state of anything: nothing here is sent that is no complete checkpoint.
+// One that is not listed any more, or in another state, may be held, or be on the volume: its sending finds
+// that. Any user may ask for any state of anything: nothing here is sent that is no complete checkpoint.
 Result<LocalCheckpoint> find_accepted(const config::Output& output, const std::vector<LocalCheckpoint>& local,
                                       const Accepted& accepted) {
   LocalCheckpoint one;
   one.name = accepted.checkpoint;
   one.written = accepted.written;
   const LocalCheckpoint* here = find_named(local, accepted.checkpoint);
-  const std::string shown = "output " + output.name + ": " + printable(one.name);
-  if (here == nullptr && !is_checkpoint_name(output, one.name)) {
-    return fail(Errc::Mismatch, shown + " is no checkpoint in " + printable(output.path.native()),
-                "send the newest one: `spark-stage stage-out " + output.name + "`");
-  }
   // As check_still_complete() compares it.
   const bool is_here = here != nullptr && (here->written == one.written || here->changed_ns == one.written);
   if (!is_here || here->incomplete.empty()) return one;
-  return fail(Errc::Mismatch, shown + " is not complete, as it was when it was accepted: " + here->incomplete,
+  return fail(Errc::Mismatch,
+              "output " + output.name + ": " + printable(one.name) +
+                  " is not complete, as it was when it was accepted: " + here->incomplete,
               "send it again once it is complete");
 }
 

@@ -88,8 +88,11 @@ void WatchedOutput::note_result(const json::object& event) {
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint,
                                                                   const Seen& seen, Asked asked) {
+  // What is not listed is read from nowhere else than where checkpoints are held: any user may name anything.
+  const bool is_listed = find_named(seen.local, checkpoint.name) != nullptr;
+  const std::filesystem::path folder = is_listed ? settings_.path.native() : seen.holding.path;
   StageOutRequest request;
-  request.source = (settings_.path / checkpoint.name).native();
+  request.source = (folder / checkpoint.name).native();
   request.volume = settings_.volume;
   request.path = path_on_volume(settings_, checkpoint.name);
   request.nodes = settings_.nodes;
@@ -103,7 +106,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.hurries = facts_.is_behind;
   request.is_flushed = true;  // by the check that found it
   std::string trouble;
-  if (hold_.is_needed) {
+  if (hold_.is_needed && is_listed) {
     auto held = co_await stage_outs_.held().hold(request.source, seen.holding.path, checkpoint.written);
     if (!held) trouble = held.error().message();
     if (held) request.source = std::move(*held);
