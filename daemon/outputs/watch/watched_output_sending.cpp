@@ -54,6 +54,7 @@ asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> jo
     }
     co_await job->next_change();
   }
+  followed_.erase(job->id());
   others_.plan({}, 0);  // until the next look
   const json::object event = job->final_event();
   const json::object* result = get_object(event, "result");
@@ -114,11 +115,11 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
     hold_.trouble = std::move(trouble);  // only of one that is being sent
-    const bool is_new = std::exchange(sending_, *job) != *job;
+    sending_ = *job;
     if (!was_tried(checkpoint)) retry_.error.clear();
     retry_.failed = checkpoint.name;  // until the sending succeeds
     retry_.written = checkpoint.written;
-    if (is_new)
+    if (followed_.insert((*job)->id()).second)
       launch(context_.executor, "the end of job " + std::to_string((*job)->id()),
              note_end_of_sending(*job, std::move(checkpoint)));
   }

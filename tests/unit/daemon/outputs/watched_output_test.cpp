@@ -139,6 +139,26 @@ TEST_F(WatchedOutputTest, ARepeatedRequestSendsNothingThatIsNoCompleteCheckpoint
   EXPECT_THAT(text_of("stage-outs.log"), testing::Not(HasSubstr(R"("source":"/out/)")));
 }
 
+// As by two of its clients after a restart of the daemon, while the volume is away.
+TEST_F(WatchedOutputTest, AFailureIsCountedOnceHoweverOftenUsersAskedInTurn) {
+  worker.on("scan-output", kTwoThere);
+  worker.on("stage-out",
+            "until [ -e go -o ! -e worker ]; do sleep 0.02; done; "
+            R"(echo '{"error": {"kind": "mismatch", "what": "it changed", "hint": ""}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 2));
+  for (int times = 0; times < 3; ++times) {
+    for (const Accepted& accepted : {Accepted{"step-2", 21}, Accepted{"step-3", 31}}) {
+      const auto job = await(context, watches->find("run7")->send_newest(accepted));
+      ASSERT_TRUE(job && *job);
+    }
+  }
+  std::ofstream(worker.folder() / "go") << "now";
+  ASSERT_TRUE(run_until(context, [&] { return outs->totals().failed == 2; }));
+  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 2));
+  EXPECT_EQ(watches->find("run7")->facts().failures, 1U);
+}
+
 TEST_F(WatchedOutputTest, AFailedTransferIsRetriedOnlyAfterAPauseOrWhenTheJobEnds) {
   worker.on("stage-out", R"(echo '{"error": {"kind": "no_space", "what": "there is no room", "hint": ""}}')");
   watches->apply(settings);
