@@ -8,7 +8,19 @@
 namespace spark::outputs {
 namespace {
 
-constexpr std::size_t kMostWithOneGone = 1000;  // transfers of an owner, if a checkpoint is not here any more
+// Whether one that is not listed may wait for the volume: any user may name as many, each has a record, and
+// counts as the owner's. One that is being sent is joined.
+bool may_wait(const std::vector<TransferPtr>& transfers, const config::Output& output,
+              const std::filesystem::path& holding, const std::string& name) {
+  constexpr int kMost = 20;
+  int waiting = 0;
+  for (const TransferPtr& one : transfers) {
+    const StageOutRequest& request = one->request();
+    if (request.volume == output.volume && request.path == path_on_volume(output, name)) return true;
+    if (std::filesystem::path(request.source).parent_path() == holding) ++waiting;
+  }
+  return waiting < kMost;
+}
 
 tl::unexpected<Error> nothing_complete(const config::Output& output,
                                        const std::vector<LocalCheckpoint>& local) {
@@ -118,13 +130,13 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest(std::op
   auto seen = co_await look_until_settled();
   if (!seen) co_return fail(seen.error());
   if (!seen->missing.empty()) co_return no_folder(*seen);
-  // Any user may name as many: each has a record until the volume is there.
-  const bool is_gone = accepted && find_named(seen->local, accepted->checkpoint) == nullptr;
-  if (is_gone && stage_outs_.transfers_of(seen->owner) >= kMostWithOneGone) {
-    co_return fail(Errc::Unavailable,
-                   "output " + settings_.name + ": " + std::to_string(kMostWithOneGone) +
-                       " outputs of its owner are being sent already",
-                   "wait until some have ended; `spark-stage jobs` shows them");
+  const bool is_unlisted = accepted && find_named(seen->local, accepted->checkpoint) == nullptr;
+  if (is_unlisted &&
+      !may_wait(stage_outs_.transfers(), settings_, seen->holding.path, accepted->checkpoint)) {
+    co_return fail(
+        Errc::Unavailable,
+        "output " + settings_.name + ": too many checkpoints that are not here any more are asked for",
+        "wait until their jobs have ended; `spark-stage jobs` shows them");
   }
   auto next =
       accepted ? find_accepted(settings_, seen->local, *accepted) : find_newest(settings_, seen->local);

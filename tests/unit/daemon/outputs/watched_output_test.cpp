@@ -139,6 +139,25 @@ TEST_F(WatchedOutputTest, ARepeatedRequestSendsNothingThatIsNoCompleteCheckpoint
   EXPECT_THAT(text_of("stage-outs.log"), testing::Not(HasSubstr(R"("source":"/out/)")));
 }
 
+// While the volume is away, each has a record and counts as one of the owner's, who may send a thousand.
+TEST_F(WatchedOutputTest, RequestsForWhatIsNotHereLeaveTheOwnersShareToTheOwner) {
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  worker.on("scan-output",
+            R"(echo '{"result": {"uid": 1000, "checkpoints": [], "held_in": "/.out.spark-held"}}')");
+  watches->apply(settings);
+  const auto is_taken = [&](int step) {
+    const Accepted accepted{"step-" + std::to_string(step), 7};
+    const auto job = await(context, watches->find("run7")->send_newest(accepted));
+    EXPECT_TRUE(job && (*job || job->error().kind == Errc::Unavailable));
+    return job && *job;
+  };
+  int taken = 0;
+  while (taken < 50 && is_taken(taken)) ++taken;
+  EXPECT_EQ(taken, 20);
+  EXPECT_TRUE(is_taken(0)) << "it joins its job";
+  EXPECT_EQ(outs->transfers_of(1000), 20U);
+}
+
 // As by two of its clients after a restart of the daemon, while the volume is away.
 TEST_F(WatchedOutputTest, AFailureIsCountedOnceHoweverOftenUsersAskedInTurn) {
   worker.on("scan-output", kTwoThere);
