@@ -129,7 +129,6 @@ class DiskCache final : public Cache {
     Monitor monitor(progress);
     std::optional<ModelRecord> model;
     Result<> published;
-    bool is_noted = true;
     auto sound = check(row, options, monitor, stop, model, published);
     const bool is_damaged = !sound && is_damage(sound.error());
     // Of a drive that is gone, each copy looks damaged.
@@ -140,15 +139,14 @@ class DiskCache final : public Cache {
       const std::string damage = is_damaged ? sound.error().what : "";
       auto noted = store_->note_verified(row, damage, *known);
       if (!noted && !is_damaged) return noted.take_error();
-      is_noted = noted.has_value();
-      if (!is_noted) {
-        sound.error().what += "; this was not recorded beside it: " + noted.error().what;
-        sound.error().hint = "verify it again, so that it is no longer served";
-      }
+      if (!noted) sound.error().what += "; this was not recorded beside it: " + noted.error().what;
     }
-    if (is_damaged && is_noted) {
+    if (is_damaged) {  // the catalog may have it nevertheless
+      const auto now = store_->damage().of(dataset);
       sound.error().hint =
-          "it is no longer served: stage it again; if it happens again, test the drive and the memory";
+          now && now->makes_suspect(row.generation)
+              ? "it is no longer served: stage it again; if it happens again, test the drive and the memory"
+              : "verify it again, so that it is no longer served";
     }
     if (!sound) return fail_with(std::move(sound.error()), "verifying " + printable(dataset));
     const Destination place = store_->folder().place(row.dataset, row.generation);

@@ -77,7 +77,7 @@ asio::awaitable<void> WatchedOutput::run() {
     // A check of many files takes at most a twentieth of a core. Once a job has ended, its last checkpoint
     // may have settled by the next.
     const bool is_soon = std::exchange(pause_.is_short, false);
-    const Duration rest = std::min(cpu_time_ * 20, kLongestPauseOfLooks);
+    const Duration rest = std::min(pause_.cpu_time * 20, kLongestPauseOfLooks);
     pause_.timer.expires_after(is_soon ? context_.timings.watch : std::max(context_.timings.watch, rest));
     co_await pause_.timer.wait();
   }
@@ -123,7 +123,7 @@ asio::awaitable<Result<WatchedOutput::Seen>> WatchedOutput::look() {
   seen.misnamed = get_text(*answer, "other");
   seen.holding = {get_text(*answer, "held_in"),
                   static_cast<std::size_t>(get_int(*answer, "holds").value_or(0))};
-  cpu_time_ = cpu_time_in(*answer);
+  pause_.cpu_time = cpu_time_in(*answer);
   co_await list_published(seen);
   if (is_stopped_) co_return seen;  // the record is that of another
   if (seen.missing.empty()) {
@@ -160,14 +160,14 @@ asio::awaitable<void> WatchedOutput::list_published(Seen& seen) {
   if (owner) request["uid"] = *owner;
   auto list = place->call(settings_.volume, "list-published", request, context_.timings.list);
   auto answer = co_await context_.runner.run(std::move(list));
-  if (answer) cpu_time_ += cpu_time_in(*answer);
+  if (answer) pause_.cpu_time += cpu_time_in(*answer);
   json::array check;
   if (answer && settings_.nodes <= 1) check = unknown_states(seen.local, known_.sent(), *answer);
   if (!check.empty()) {  // all their files are looked at
     request["check"] = std::move(check);
     auto look = place->call(settings_.volume, "list-published", std::move(request), context_.timings.scan);
     answer = co_await context_.runner.run(std::move(look));
-    if (answer) cpu_time_ += cpu_time_in(*answer);
+    if (answer) pause_.cpu_time += cpu_time_in(*answer);
   }
   if (!answer) {
     seen.unlisted = answer.error().message();

@@ -5,8 +5,10 @@
 #include <sys/types.h>
 
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,7 +52,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   // Sends the newest complete checkpoint, regardless of the rule; waits for one that changed a moment ago.
   // NotFound if there is none, or no folder; Unavailable if its file system is not mounted. With `accepted`,
   // of a request that a client repeats since the daemon was restarted: that checkpoint in that state, and no
-  // other. Mismatch if it is no complete checkpoint any more.
+  // other. Mismatch if it is not complete any more.
   asio::awaitable<Result<std::shared_ptr<Job>>> send_newest(std::optional<Accepted> accepted = {});
   // A job that wrote to it has ended: checks immediately, even after a failure. Refused if it has no rule for
   // completeness.
@@ -120,6 +122,7 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   OtherHosts others_;
   std::optional<std::int64_t> boot_ns_;  // of the host, at the first look
   std::shared_ptr<Job> sending_;         // the last job that this output started; none before the first
+  std::set<std::uint64_t> followed_;     // IDs of jobs whose end is noted
   Retry retry_;
   LocalCleanup cleanup_;
   SteadyTime next_pointer_{};  // before it, the pointer is left alone
@@ -127,8 +130,8 @@ class WatchedOutput : public std::enable_shared_from_this<WatchedOutput> {
   struct Pause {  // between two looks
     Timer timer;
     bool is_short = false;  // the next one
+    Duration cpu_time{0};   // that the last look took
   } pause_;
-  Duration cpu_time_{0};  // that the last look took
   bool is_stopped_ = false;
 };
 

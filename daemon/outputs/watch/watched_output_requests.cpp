@@ -1,16 +1,26 @@
 // What users and jobs ask of an output.
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 #include "daemon/outputs/watch/watched_output.hpp"
 #include "staging/checkpoints/checkpoint_name.hpp"
-#include "staging/checkpoints/completeness.hpp"
 
 namespace spark::outputs {
 namespace {
 
-constexpr std::size_t kMostWithOneGone = 1000;  // transfers of an owner, if a checkpoint is not here any more
+// Whether one that is not listed may wait for the volume: any user may name as many, each has a record, and
+// counts as the owner's. One that is being sent is joined.
+bool may_wait(const std::vector<TransferPtr>& transfers, const config::Output& output,
+              const std::filesystem::path& holding, const std::string& name) {
+  constexpr int kMost = 20;
+  int waiting = 0;
+  for (const TransferPtr& one : transfers) {
+    const StageOutRequest& request = one->request();
+    if (request.volume == output.volume && request.path == path_on_volume(output, name)) return true;
+    if (std::filesystem::path(request.source).parent_path() == holding) ++waiting;
+  }
+  return waiting < kMost;
+}
 
 tl::unexpected<Error> nothing_complete(const config::Output& output,
                                        const std::vector<LocalCheckpoint>& local) {
@@ -27,31 +37,20 @@ Result<LocalCheckpoint> find_newest(const config::Output& output, const std::vec
   return newest == nullptr ? nothing_complete(output, local) : Result<LocalCheckpoint>(*newest);
 }
 
-// Whether a checkpoint of this name would be listed if it were here.
-bool is_checkpoint_name(const config::Output& output, const std::string& name) {
-  const auto completeness = staging::completeness_named(rule_of(output));
-  return completeness && std::ranges::any_of(std::array{true, false}, [&](bool is_folder) {
-           return staging::kind_of(name, is_folder, completeness->rule) == staging::EntryKind::Checkpoint;
-         });
-}
-
-// One that is gone here, or in another state, may be held, or be on the volume: its sending finds that. Any
-// user may ask for any state of anything: nothing here is sent that is no complete checkpoint.
+// One that is not listed any more, or in another state, may be held, or be on the volume: its sending finds
+// that. Any user may ask for any state of anything: nothing here is sent that is no complete checkpoint.
 Result<LocalCheckpoint> find_accepted(const config::Output& output, const std::vector<LocalCheckpoint>& local,
                                       const Accepted& accepted) {
   LocalCheckpoint one;
   one.name = accepted.checkpoint;
   one.written = accepted.written;
   const LocalCheckpoint* here = find_named(local, accepted.checkpoint);
-  const std::string shown = "output " + output.name + ": " + printable(one.name);
-  if (here == nullptr && !is_checkpoint_name(output, one.name)) {
-    return fail(Errc::Mismatch, shown + " is no checkpoint in " + printable(output.path.native()),
-                "send the newest one: `spark-stage stage-out " + output.name + "`");
-  }
   // As check_still_complete() compares it.
   const bool is_here = here != nullptr && (here->written == one.written || here->changed_ns == one.written);
   if (!is_here || here->incomplete.empty()) return one;
-  return fail(Errc::Mismatch, shown + " is not complete, as it was when it was accepted: " + here->incomplete,
+  return fail(Errc::Mismatch,
+              "output " + output.name + ": " + printable(one.name) +
+                  " is not complete, as it was when it was accepted: " + here->incomplete,
               "send it again once it is complete");
 }
 
@@ -131,13 +130,13 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send_newest(std::op
   auto seen = co_await look_until_settled();
   if (!seen) co_return fail(seen.error());
   if (!seen->missing.empty()) co_return no_folder(*seen);
-  // Any user may name as many: each has a record until the volume is there.
-  const bool is_gone = accepted && find_named(seen->local, accepted->checkpoint) == nullptr;
-  if (is_gone && stage_outs_.transfers_of(seen->owner) >= kMostWithOneGone) {
-    co_return fail(Errc::Unavailable,
-                   "output " + settings_.name + ": " + std::to_string(kMostWithOneGone) +
-                       " outputs of its owner are being sent already",
-                   "wait until some have ended; `spark-stage jobs` shows them");
+  const bool is_unlisted = accepted && find_named(seen->local, accepted->checkpoint) == nullptr;
+  if (is_unlisted &&
+      !may_wait(stage_outs_.transfers(), settings_, seen->holding.path, accepted->checkpoint)) {
+    co_return fail(
+        Errc::Unavailable,
+        "output " + settings_.name + ": too many checkpoints that are not here any more are asked for",
+        "wait until their jobs have ended; `spark-stage jobs` shows them");
   }
   auto next =
       accepted ? find_accepted(settings_, seen->local, *accepted) : find_newest(settings_, seen->local);

@@ -54,6 +54,7 @@ asio::awaitable<void> WatchedOutput::note_end_of_sending(std::shared_ptr<Job> jo
     }
     co_await job->next_change();
   }
+  followed_.erase(job->id());
   others_.plan({}, 0);  // until the next look
   const json::object event = job->final_event();
   const json::object* result = get_object(event, "result");
@@ -88,8 +89,11 @@ void WatchedOutput::note_result(const json::object& event) {
 
 asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoint checkpoint,
                                                                   const Seen& seen, Asked asked) {
+  // What is not listed is read from nowhere else than where checkpoints are held: any user may name anything.
+  const bool is_listed = find_named(seen.local, checkpoint.name) != nullptr;
+  const std::filesystem::path folder = is_listed ? settings_.path.native() : seen.holding.path;
   StageOutRequest request;
-  request.source = (settings_.path / checkpoint.name).native();
+  request.source = (folder / checkpoint.name).native();
   request.volume = settings_.volume;
   request.path = path_on_volume(settings_, checkpoint.name);
   request.nodes = settings_.nodes;
@@ -103,7 +107,7 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   request.hurries = facts_.is_behind;
   request.is_flushed = true;  // by the check that found it
   std::string trouble;
-  if (hold_.is_needed) {
+  if (hold_.is_needed && is_listed) {
     auto held = co_await stage_outs_.held().hold(request.source, seen.holding.path, checkpoint.written);
     if (!held) trouble = held.error().message();
     if (held) request.source = std::move(*held);
@@ -111,11 +115,11 @@ asio::awaitable<Result<std::shared_ptr<Job>>> WatchedOutput::send(LocalCheckpoin
   auto job = co_await stage_outs_.send(std::move(request));
   if (job) {
     hold_.trouble = std::move(trouble);  // only of one that is being sent
-    const bool is_new = std::exchange(sending_, *job) != *job;
+    sending_ = *job;
     if (!was_tried(checkpoint)) retry_.error.clear();
     retry_.failed = checkpoint.name;  // until the sending succeeds
     retry_.written = checkpoint.written;
-    if (is_new)
+    if (followed_.insert((*job)->id()).second)
       launch(context_.executor, "the end of job " + std::to_string((*job)->id()),
              note_end_of_sending(*job, std::move(checkpoint)));
   }

@@ -117,7 +117,8 @@ TEST_F(WatchedOutputTest, ARepeatedRequestSendsNothingThatIsNoCompleteCheckpoint
   worker.on(
       "scan-output",
       R"(echo '{"result": {"uid": 1000, "checkpoints": [{"name": "step-3", "mtime_ns": 30, "written": 31,
-               "changed_ns": 30, "bytes": 5, "incomplete": "it has no DONE yet"}]}}' | tr -d '\n'; echo)");
+               "changed_ns": 30, "bytes": 5, "incomplete": "it has no DONE yet"}],
+               "held_in": "/.out.spark-held"}}' | tr -d '\n'; echo)");
   watches->apply(settings);
   ASSERT_TRUE(calls("scan-output", 2));
   const auto refused = [&](const std::string& name, std::int64_t written) {
@@ -126,9 +127,55 @@ TEST_F(WatchedOutputTest, ARepeatedRequestSendsNothingThatIsNoCompleteCheckpoint
   };
   EXPECT_TRUE(refused("step-3", 31));
   EXPECT_TRUE(refused("step-3", 30)) << "a copy knows it by its last change, too";
-  EXPECT_TRUE(refused("logs", 7));
-  EXPECT_TRUE(refused("tmp-step-4", 7));
   EXPECT_EQ(worker.calls("stage-out"), 0);
+  // A file beside the checkpoints, and another name of the newest one: that may be on the volume.
+  for (const char* name : {"config.json", "logs", "last.ckpt"}) {
+    EXPECT_FALSE(refused(name, 7));
+    EXPECT_TRUE(run_until(context, [&] {
+      return text_of("stage-outs.log").find(R"("source":"/.out.spark-held/)" + std::string(name)) !=
+             std::string::npos;
+    })) << name;
+  }
+  EXPECT_THAT(text_of("stage-outs.log"), testing::Not(HasSubstr(R"("source":"/out/)")));
+}
+
+// While the volume is away, each has a record and counts as one of the owner's, who may send a thousand.
+TEST_F(WatchedOutputTest, RequestsForWhatIsNotHereLeaveTheOwnersShareToTheOwner) {
+  away = Error{Errc::Unavailable, "volume checkpoints is stalled", ""};
+  worker.on("scan-output",
+            R"(echo '{"result": {"uid": 1000, "checkpoints": [], "held_in": "/.out.spark-held"}}')");
+  watches->apply(settings);
+  const auto is_taken = [&](int step) {
+    const Accepted accepted{"step-" + std::to_string(step), 7};
+    const auto job = await(context, watches->find("run7")->send_newest(accepted));
+    EXPECT_TRUE(job && (*job || job->error().kind == Errc::Unavailable));
+    return job && *job;
+  };
+  int taken = 0;
+  while (taken < 50 && is_taken(taken)) ++taken;
+  EXPECT_EQ(taken, 20);
+  EXPECT_TRUE(is_taken(0)) << "it joins its job";
+  EXPECT_EQ(outs->transfers_of(1000), 20U);
+}
+
+// As by two of its clients after a restart of the daemon, while the volume is away.
+TEST_F(WatchedOutputTest, AFailureIsCountedOnceHoweverOftenUsersAskedInTurn) {
+  worker.on("scan-output", kTwoThere);
+  worker.on("stage-out",
+            "until [ -e go -o ! -e worker ]; do sleep 0.02; done; "
+            R"(echo '{"error": {"kind": "mismatch", "what": "it changed", "hint": ""}}')");
+  watches->apply(settings);
+  ASSERT_TRUE(calls("scan-output", 2));
+  for (int times = 0; times < 3; ++times) {
+    for (const Accepted& accepted : {Accepted{"step-2", 21}, Accepted{"step-3", 31}}) {
+      const auto job = await(context, watches->find("run7")->send_newest(accepted));
+      ASSERT_TRUE(job && *job);
+    }
+  }
+  std::ofstream(worker.folder() / "go") << "now";
+  ASSERT_TRUE(run_until(context, [&] { return outs->totals().failed == 2; }));
+  ASSERT_TRUE(calls("scan-output", worker.calls("scan-output") + 2));
+  EXPECT_EQ(watches->find("run7")->facts().failures, 1U);
 }
 
 TEST_F(WatchedOutputTest, AFailedTransferIsRetriedOnlyAfterAPauseOrWhenTheJobEnds) {
