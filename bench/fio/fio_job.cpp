@@ -180,20 +180,9 @@ std::optional<std::string> fio_filename(const std::string& path) {
 }
 
 std::string shell_line(const std::vector<std::string>& command) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,@%:";
-  std::string line;
-  for (const std::string& word : command) {
-    if (!line.empty()) line += ' ';
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
+  std::vector<std::string> words;
+  for (const std::string& word : command) words.push_back(shell_word(word));
+  return join(words, " ");
 }
 
 }  // namespace spark::bench
