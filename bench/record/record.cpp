@@ -64,6 +64,11 @@ const char* to_string(CellStatus status) {
   return kWords[static_cast<std::size_t>(status)];
 }
 
+const char* to_string(PathKind kind) {
+  static constexpr const char* kWords[] = {"unknown", "local", "remote_block", "nas", "memory"};
+  return kWords[static_cast<std::size_t>(kind)];
+}
+
 Bytes mean_dataset_file(const AskedFor& asked) {
   if (asked.dataset_files == 0) return asked.demand.mean_file;
   return std::max<Bytes>(1, asked.dataset_bytes / asked.dataset_files);
