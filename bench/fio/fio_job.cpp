@@ -88,8 +88,7 @@ void start_elsewhere(std::vector<Stream>& streams, const std::vector<DataFile>& 
       std::rotate(stream.files.begin(), stream.files.begin() + first, stream.files.end());
       continue;
     }
-    const auto file = std::find_if(files.begin(), files.end(),
-                                   [&](const DataFile& one) { return one.path == stream.files.front(); });
+    const auto file = std::ranges::find(files, stream.files.front(), &DataFile::path);
     if (file == files.end()) continue;
     const Bytes length = (stream.bytes > 0 ? stream.bytes : file->bytes) / block * block;
     const Bytes skipped = static_cast<Bytes>(static_cast<double>(length) * share) / block * block;

@@ -54,8 +54,7 @@ std::optional<Way> stage_meanwhile(const Question& question, const Source& sourc
 }
 
 std::optional<Way> quickest(const std::vector<Way>& ways, bool staged) {
-  const auto found =
-      std::find_if(ways.begin(), ways.end(), [&](const Way& way) { return way.staged == staged; });
+  const auto found = std::ranges::find(ways, staged, &Way::staged);
   return found == ways.end() ? std::nullopt : std::optional(*found);
 }
 

@@ -41,8 +41,7 @@ IsItem of_line(const host::FstabLine& line) {
 }
 
 const config::Volume* volume_at(const config::Config& config, const std::string& mount) {
-  const auto at = std::find_if(config.volumes.begin(), config.volumes.end(),
-                               [&](const config::Volume& volume) { return volume.mount == mount; });
+  const auto at = std::ranges::find(config.volumes, std::filesystem::path(mount), &config::Volume::mount);
   return at == config.volumes.end() ? nullptr : &*at;
 }
 
