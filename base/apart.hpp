@@ -28,7 +28,8 @@ struct ApartOptions {
 // or abandoned if it can't die now. Cancelled on `stop`.
 Result<json::value> run_apart(const ApartOptions& options, const std::function<Result<json::value>()>& work);
 
-// The same for work that results in an object, a message (base/described.hpp), or nothing.
+// The same for work that results in an object, in what a message may have (base/described.hpp), or in
+// nothing.
 template <class Work>
 requires(!std::is_same_v<std::invoke_result_t<Work>, Result<json::value>>)
     std::invoke_result_t<Work> run_apart(const ApartOptions& options, const Work& work) {
@@ -38,22 +39,17 @@ requires(!std::is_same_v<std::invoke_result_t<Work>, Result<json::value>>)
     if (!done) return done.take_error();
     if constexpr (std::is_void_v<Value>) {
       return json::value();
-    } else if constexpr (std::is_same_v<Value, json::object>) {
-      return json::value(std::move(*done));
     } else {
-      return json::value(to_message(*done));
+      return described::to_value(*done);
     }
   });
   if (!answer) return answer.take_error();
   if constexpr (std::is_void_v<Value>) {
     return {};
+  } else if constexpr (std::is_same_v<Value, json::object>) {
+    return answer->is_object() ? answer->get_object() : json::object();
   } else {
-    const json::object object = answer->is_object() ? answer->get_object() : json::object();
-    if constexpr (std::is_same_v<Value, json::object>) {
-      return object;
-    } else {
-      return from_message<Value>(object);
-    }
+    return from_message<Value>(*answer);
   }
 }
 

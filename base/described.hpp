@@ -153,10 +153,10 @@ void read_present(const json::object& object, T& record) {
 }
 
 // Failed: a field is missing, or of another type.
-template <Described T>
-Result<T> from_message(const json::object& object) {
+template <class T>
+Result<T> from_message(const json::value& value) {
   T message{};
-  if (described::read(json::value(object), message)) return message;
+  if (described::read(value, message)) return message;
   return fail(Errc::Failed, "a message between parts of spark-stage makes no sense");
 }
 

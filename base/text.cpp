@@ -151,6 +151,15 @@ std::string printable(std::string_view name) {
   return safe;
 }
 
+std::string shell_word(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,@%:";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
   constexpr std::size_t kLongestWord = 256;  // a comparison costs the product of two lengths
   if (word.size() > kLongestWord) return {};

@@ -54,6 +54,9 @@ bool is_at_or_below(std::string_view path, std::string_view folder);
 // bytes that are not UTF-8 become \xNN. Printable UTF-8 stays unchanged.
 std::string printable(std::string_view name);
 
+// As a word of a command that a shell reads: in quotes if it has more than letters, digits and _-+=./,@%:
+std::string shell_word(std::string_view word);
+
 // The last number in a name, such as 1000 in "step-1000"; none: 0.
 std::uint64_t last_number_in(std::string_view name);
 

@@ -372,7 +372,7 @@ class Writer {
     imported_.items.push_back({.what = "unit " + printable(unit.name),
                                .origin = printable(unit.file),
                                .reason = reason_to_keep(unit, survey_, imported_.items),
-                               .units = {{unit.name, unit.file, unit.is_link, unit.links}}});
+                               .units = {unit}});
   }
 
   std::string body() const { return body(targets_yaml_, volumes_yaml_); }

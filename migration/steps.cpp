@@ -9,17 +9,6 @@
 namespace spark::host {
 namespace {
 
-std::string quoted(const std::string& word) {
-  const auto is_plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("/._-:@%+,=").find(static_cast<char>(c)) != std::string::npos;
-  };
-  if (std::ranges::all_of(word, is_plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 // A command a line: after one that fails in the middle of `a && b`, `sh -e` would go on with the next line.
 std::string step(const std::string& command) {
   return "#   " + command + "\n";
@@ -59,7 +48,7 @@ std::string pattern_of(const std::string& line, char delimiter) {
 }
 
 std::string as_comment(const std::string& line) {
-  return " -e " + quoted("s|^" + pattern_of(line, '|') + "$|#&|");
+  return " -e " + shell_word("s|^" + pattern_of(line, '|') + "$|#&|");
 }
 
 std::string comment_out(const std::vector<std::string>& lines) {
@@ -69,7 +58,7 @@ std::string comment_out(const std::vector<std::string>& lines) {
 }
 
 std::string end_with(const std::string& problem) {
-  return "{ printf '%s\\n' " + quoted(problem) + " >&2; false; }";
+  return "{ printf '%s\\n' " + shell_word(problem) + " >&2; false; }";
 }
 
 // sed passes over a line that is another one by now, and the next boot would mount it beside the volume. One
@@ -78,7 +67,7 @@ std::string check_line(const Item& item) {
   const std::string changed = "the line of " + item.where +
                               " in /etc/fstab has changed since the import: move "
                               "/etc/spark-stage/spark-stage.yaml away, and import again";
-  return "grep -q " + quoted("^#*" + pattern_of(item.fstab_line, 0) + "$") + " /etc/fstab || " +
+  return "grep -q " + shell_word("^#*" + pattern_of(item.fstab_line, 0) + "$") + " /etc/fstab || " +
          end_with(changed);
 }
 
@@ -90,7 +79,7 @@ std::string check_no_other_line(const Item& item) {
   const std::string other = "/etc/fstab has another line of " + item.where +
                             " than at the import: remove it, or move /etc/spark-stage/spark-stage.yaml "
                             "away, and import again";
-  return "sed" + known + " /etc/fstab | findmnt -n -F /dev/stdin -M " + quoted(item.where) + " && " +
+  return "sed" + known + " /etc/fstab | findmnt -n -F /dev/stdin -M " + shell_word(item.where) + " && " +
          end_with(other);
 }
 
@@ -102,10 +91,10 @@ std::string check_not_begun(const std::string& kept) {
 
 std::string unit_steps(const UnitFile& unit, const std::string& kept) {
   // The copy of a link is a link too, and disabling such a unit may have removed it.
-  const std::string away = unit.is_link ? "rm -f " + quoted(unit.file)
-                                        : "mv " + quoted(unit.file) + " " + quoted(kept + unit.file);
+  const std::string away = unit.is_link ? "rm -f " + shell_word(unit.file)
+                                        : "mv " + shell_word(unit.file) + " " + shell_word(kept + unit.file);
   const bool connects = unit.name.ends_with(".service");
-  return step("systemctl disable " + quoted(unit.name)) + step(away) +
+  return step("systemctl disable " + shell_word(unit.name)) + step(away) +
          (connects ? "# Do not stop it: stopping disconnects.\n" : "");
 }
 
@@ -135,14 +124,15 @@ std::string steps_text(const std::vector<Item>& items, WallTime now) {
   std::vector<std::string> changed;
   if (!lines.empty()) changed.emplace_back("/etc/fstab");
   for (const UnitFile& unit : units) {
-    changed.push_back(quoted(unit.file));
-    for (const std::string& link : unit.links) changed.push_back(quoted(link));
+    changed.push_back(shell_word(unit.file));
+    for (const std::string& link : unit.links) changed.push_back(shell_word(link));
   }
   // Each move has copies of its own.
   const std::string all = "/" + std::string(kKept), kept = all + "/" + rfc3339(now);
   std::string uses;
   for (const Item& item : items)
-    if (!item.ended_by.empty()) uses += "# - " + item.ended_by + " " + quoted(printable(item.ended)) + "\n";
+    if (!item.ended_by.empty())
+      uses += "# - " + item.ended_by + " " + shell_word(printable(item.ended)) + "\n";
   if (!uses.empty()) uses = "# First end what lies on these volumes, and what needs it:\n" + uses;
   std::string text =
       uses +
@@ -164,9 +154,9 @@ std::string steps_text(const std::vector<Item>& items, WallTime now) {
   // Before the first change of a file, and passing over what is unmounted already: the steps can be begun
   // again.
   for (const std::string& mount : mounted)
-    text += step("findmnt -M " + quoted(mount) + " >/dev/null && umount " + quoted(mount));
+    text += step("findmnt -M " + shell_word(mount) + " >/dev/null && umount " + shell_word(mount));
   for (const std::string& unit : of_taken(items, [](const Item& item) { return item.automount; }))
-    text += step("systemctl stop " + quoted(unit));
+    text += step("systemctl stop " + shell_word(unit));
   // In /: cp of coreutils 9.1 looks for the parents there.
   if (changes) text += step("mkdir -p " + all) + step("mkdir " + kept);
   if (!changed.empty()) text += step("cd /") + step("cp -a --parents " + join(changed, " ") + " " + kept);

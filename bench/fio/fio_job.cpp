@@ -88,8 +88,7 @@ void start_elsewhere(std::vector<Stream>& streams, const std::vector<DataFile>& 
       std::rotate(stream.files.begin(), stream.files.begin() + first, stream.files.end());
       continue;
     }
-    const auto file = std::find_if(files.begin(), files.end(),
-                                   [&](const DataFile& one) { return one.path == stream.files.front(); });
+    const auto file = std::ranges::find(files, stream.files.front(), &DataFile::path);
     if (file == files.end()) continue;
     const Bytes length = (stream.bytes > 0 ? stream.bytes : file->bytes) / block * block;
     const Bytes skipped = static_cast<Bytes>(static_cast<double>(length) * share) / block * block;
@@ -180,20 +179,9 @@ std::optional<std::string> fio_filename(const std::string& path) {
 }
 
 std::string shell_line(const std::vector<std::string>& command) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,@%:";
-  std::string line;
-  for (const std::string& word : command) {
-    if (!line.empty()) line += ' ';
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
+  std::vector<std::string> words;
+  for (const std::string& word : command) words.push_back(shell_word(word));
+  return join(words, " ");
 }
 
 }  // namespace spark::bench

@@ -46,7 +46,7 @@ class Meter {
       start_elsewhere(streams, target_.record.files, cell_.round, scenario_.block, bench_.options.part);
     if (streams.empty()) {
       cell_.reasons = {"it holds no file of at least " +
-                       std::string(scenario_.shape.substr(0, scenario_.shape.find(','))) + " to read"};
+                       scenario_.shape.substr(0, scenario_.shape.find(',')) + " to read"};
       return;
     }
     if (scenario_.cache == Cache::Cold && !evict()) return;
@@ -238,8 +238,7 @@ class Meter {
 
   void judge() {
     if (cell_.bytes > 0 && cell_.seconds > 0 && cell_.reasons.empty()) {
-      const ScenarioRecord shape{"", "", "", scenario_.writes, scenario_.counts_ios, scenario_.cache};
-      cell_.reasons = cache_faults(cell_, shape, target_.record.storage.kind);
+      cell_.reasons = cache_faults(cell_, scenario_, target_.record.storage.kind);
       if (scenario_.method == Method::Fio && scenario_.cache == Cache::Cold) {
         for (const std::string& reason : length_faults(cell_.seconds)) cell_.reasons.push_back(reason);
       }

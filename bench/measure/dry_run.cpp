@@ -59,8 +59,8 @@ Result<std::string> dry_run(const BenchOptions& options) {
           " times, after a round to warm up:",
       0);
   for (const Scenario* scenario : *scenarios) {
-    text += "\n# " + std::string(scenario->id) + ": " + std::string(scenario->title) + ", " +
-            std::string(scenario->shape) + ", " + to_string(scenario->cache) + "\n";
+    text += "\n# " + scenario->id + ": " + scenario->title + ", " + scenario->shape + ", " +
+            to_string(scenario->cache) + "\n";
     if (scenario->method != Method::Fio) {
       text += "# " + how(*scenario, options) + "\n";
       continue;

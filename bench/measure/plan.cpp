@@ -178,15 +178,12 @@ Bytes small_file_size(const AskedFor& asked) {
 }
 
 std::uint64_t small_file_count(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
-  const bool needed = std::any_of(scenarios.begin(), scenarios.end(),
-                                  [](const Scenario* scenario) { return scenario->method == Method::Files; });
-  if (!needed) return 0;
+  if (std::ranges::find(scenarios, Method::Files, &Scenario::method) == scenarios.end()) return 0;
   return std::clamp<std::uint64_t>(options.size / 8 / small_file_size(options.asked), 16, kMostSmallFiles);
 }
 
 Bytes room_of(const BenchOptions& options, const std::vector<const Scenario*>& scenarios) {
-  const bool copies = std::any_of(scenarios.begin(), scenarios.end(),
-                                  [](const Scenario* scenario) { return scenario->method == Method::Copy; });
+  const bool copies = std::ranges::find(scenarios, Method::Copy, &Scenario::method) != scenarios.end();
   const bool has_small = small_file_count(options, scenarios) > 0;
   return layout_size(options) + (has_small ? small_bytes_at_most(options) + kLargestSmallFile : 0) +
          (copies ? layout_size(options) / kLargeFiles : 0);

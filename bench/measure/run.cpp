@@ -17,7 +17,7 @@ namespace spark::bench {
 namespace {
 
 std::string title_of(const Scenario& scenario) {
-  return std::string(scenario.title) + ", " + std::string(scenario.shape);
+  return scenario.title + ", " + scenario.shape;
 }
 
 class Runner {
@@ -59,11 +59,7 @@ class Runner {
     record_.rate_limit = options_.rate_limit;
     record_.asked = options_.asked;
     record_.host = read_host_facts();
-    for (const Scenario* scenario : scenarios_) {
-      record_.scenarios.push_back({std::string(scenario->id), std::string(scenario->title),
-                                   std::string(scenario->shape), scenario->writes, scenario->counts_ios,
-                                   scenario->cache});
-    }
+    for (const Scenario* scenario : scenarios_) record_.scenarios.push_back(*scenario);
     cells_ = plan_cells(options_.paths.size(), scenarios_, options_.rounds, record_.seed);
     const std::size_t most =
         plan_cells(options_.paths.size(), scenarios_, record_.max_rounds, record_.seed).size();
@@ -213,7 +209,7 @@ class Runner {
 
   bool is_unsteady(const Scenario& scenario) const {
     return std::any_of(options_.paths.begin(), options_.paths.end(), [&](const PathUnderTest& path) {
-      const Summary summary = summarize(record_, path.name, std::string(scenario.id));
+      const Summary summary = summarize(record_, path.name, scenario.id);
       return summary.headline.size() >= 2 && spread(summary.headlines()) > kSteadySpread;
     });
   }

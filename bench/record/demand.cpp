@@ -50,8 +50,7 @@ const char* to_string(ReadOrder order) {
 }
 
 Bytes checkpoint_like(const std::string& job) {
-  const auto known = std::find_if(kCheckpoints.begin(), kCheckpoints.end(),
-                                  [&](const Checkpoint& one) { return one.name == job; });
+  const auto* const known = std::ranges::find(kCheckpoints, job, &Checkpoint::name);
   return known == kCheckpoints.end() ? 0 : known->bytes;
 }
 

@@ -64,6 +64,11 @@ const char* to_string(CellStatus status) {
   return kWords[static_cast<std::size_t>(status)];
 }
 
+const char* to_string(PathKind kind) {
+  static constexpr const char* kWords[] = {"unknown", "local", "remote_block", "nas", "memory"};
+  return kWords[static_cast<std::size_t>(kind)];
+}
+
 Bytes mean_dataset_file(const AskedFor& asked) {
   if (asked.dataset_files == 0) return asked.demand.mean_file;
   return std::max<Bytes>(1, asked.dataset_bytes / asked.dataset_files);
@@ -137,14 +142,12 @@ bool is_same_work(const PathRecord& a, const PathRecord& b, const std::string& s
 }
 
 const PathRecord* find_path(const Record& record, const std::string& name) {
-  const auto found = std::find_if(record.paths.begin(), record.paths.end(),
-                                  [&](const PathRecord& path) { return path.name == name; });
+  const auto found = std::ranges::find(record.paths, name, &PathRecord::name);
   return found == record.paths.end() ? nullptr : &*found;
 }
 
 const ScenarioRecord* find_scenario_record(const Record& record, const std::string& id) {
-  const auto found = std::find_if(record.scenarios.begin(), record.scenarios.end(),
-                                  [&](const ScenarioRecord& scenario) { return scenario.id == id; });
+  const auto found = std::ranges::find(record.scenarios, id, &ScenarioRecord::id);
   return found == record.scenarios.end() ? nullptr : &*found;
 }
 

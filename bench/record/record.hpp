@@ -57,12 +57,6 @@ struct PathRecord {
   std::vector<std::string> notes;
 };
 
-struct ScenarioRecord {
-  std::string id, title, shape;
-  bool writes = false, counts_ios = false;
-  Cache cache = Cache::Direct;
-};
-
 enum class CellStatus {
   Valid,
   Invalid,      // measured, but invalid for `reasons`

@@ -9,9 +9,9 @@
 namespace spark::bench {
 namespace {
 
-Scenario fio(std::string_view id, std::string_view title, std::string_view shape, std::string_view rw,
-             Bytes block, unsigned depth, unsigned streams) {
-  return {id, title, shape, Method::Fio, Cache::Direct, rw, block, depth, streams};
+Scenario fio(const char* id, const char* title, const char* shape, std::string_view rw, Bytes block,
+             unsigned depth, unsigned streams) {
+  return {{id, title, shape}, Method::Fio, rw, block, depth, streams};
 }
 
 Scenario cold(Scenario scenario) {
@@ -19,31 +19,28 @@ Scenario cold(Scenario scenario) {
   return scenario;
 }
 
-Scenario load(std::string_view id, std::string_view shape, LoadWay way, Bytes block, unsigned streams) {
-  Scenario scenario{id, "model loading", shape, Method::Load, Cache::Cold, "", block, 1, streams};
-  if (way == LoadWay::Direct) scenario.cache = Cache::Direct;
-  scenario.way = way;
-  return scenario;
+Scenario load(const char* id, const char* shape, LoadWay way, Bytes block, unsigned streams) {
+  const Cache cache = way == LoadWay::Direct ? Cache::Direct : Cache::Cold;
+  return {{id, "model loading", shape, false, false, cache}, Method::Load, "", block, 1, streams, false, way};
 }
 
 std::array<Scenario, 11> make_scenarios() {
-  Scenario small{"smallfiles", "small files", "whole, 8 threads", Method::Files, Cache::Cold, "", 0, 1, 8};
-  small.counts_ios = true;
+  const ScenarioRecord small{"smallfiles", "small files", "whole, 8 threads", false, true, Cache::Cold};
   Scenario latency = fio("latency", "random read", "4 KiB, QD 1", "randread", 4 * kKiB, 1, 1);
   latency.counts_ios = true;
   Scenario demand = fio("demand", "read at demand", "1 MiB, QD 8 x 4", "read", kMiB, 8, 4);
   demand.at_demand = true;
   Scenario checkpoint = fio("checkpoint", "sequential write", "1 MiB, QD 8 x 4", "write", kMiB, 8, 4);
   checkpoint.writes = true;
-  const Scenario copy{"stagecopy", "staging copy", "to durable", Method::Copy, Cache::Direct, "", 0, 1, 1};
+  const ScenarioRecord copy{"stagecopy", "staging copy", "to durable"};
   return {fio("shards", "sequential read", "1 MiB, QD 8 x 4", "read", kMiB, 8, 4),
           cold(fio("stream", "streamed read", "128 KiB, QD 1 x 8", "read", 128 * kKiB, 1, 8)),
           cold(fio("samples", "random read", "128 KiB, QD 1 x 8", "randread", 128 * kKiB, 1, 8)),
-          small,
+          Scenario{small, Method::Files, "", 0, 1, 8},
           latency,
           demand,
           checkpoint,
-          copy,
+          Scenario{copy, Method::Copy, "", 0, 1, 1},
           load("load-mmap", "mapped", LoadWay::Mapped, 16 * kMiB, 1),
           load("load-buffered", "read() of 16 MiB", LoadWay::Buffered, 16 * kMiB, 1),
           load("load-direct", "8 MiB, QD 1 x 8", LoadWay::Direct, 8 * kMiB, 8)};

@@ -26,19 +26,23 @@ enum class Cache {
   Warm,    // page cache as left by the previous measurement; only in records of earlier versions
 };
 
-struct Scenario {
-  std::string_view id;     // stable: used in records and on the command line
-  std::string_view title;  // for users
-  std::string_view shape;  // block size and depth, for users
-  Method method;
-  Cache cache;
-  std::string_view fio_rw;
-  Bytes block;
-  unsigned depth;    // I/Os in flight in each stream
-  unsigned streams;  // threads, each on its own part of the data
+// What a record has of a scenario.
+struct ScenarioRecord {
+  std::string id;     // stable: used in records and on the command line
+  std::string title;  // for users
+  std::string shape;  // block size and depth, for users
   bool writes = false;
   bool counts_ios = false;  // the headline is I/Os (files) per second, not bytes per second
-  bool at_demand = false;   // throttled to the job's rate; only with a demand
+  Cache cache = Cache::Direct;
+};
+
+struct Scenario : ScenarioRecord {
+  Method method;
+  std::string_view fio_rw;
+  Bytes block;
+  unsigned depth;          // I/Os in flight in each stream
+  unsigned streams;        // threads, each on its own part of the data
+  bool at_demand = false;  // throttled to the job's rate; only with a demand
   LoadWay way = LoadWay::Buffered;
 };
 

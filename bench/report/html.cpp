@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/text.hpp"
 #include "bench/report/report.hpp"
@@ -52,27 +54,12 @@ td, dd { min-width: 0; }
 )";
 
 std::string html(const std::string& text) {
+  constexpr std::array kEntities = {std::pair{'&', "&amp;"}, std::pair{'<', "&lt;"}, std::pair{'>', "&gt;"},
+                                    std::pair{'"', "&quot;"}, std::pair{'\'', "&#39;"}};
   std::string safe;
   for (const char c : printable(text)) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      case '\'':
-        safe += "&#39;";
-        break;
-      default:
-        safe += c;
-    }
+    const auto* const entity = std::ranges::find(kEntities, c, &std::pair<char, const char*>::first);
+    safe += entity == kEntities.end() ? std::string(1, c) : entity->second;
   }
   return safe;
 }

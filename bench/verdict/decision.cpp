@@ -12,13 +12,14 @@ Estimate estimate_or(const ByRound& rounds, double value) {
   return {value, {std::min(value, estimate->range.low), std::max(value, estimate->range.high)}};
 }
 
-Way train_directly(const Question& question, const Source& source) {
-  const auto seconds = [&](double rate) {
-    return question.epochs * epoch_seconds(question.dataset, rate, question.demand);
+// All epochs from one place.
+Way read_from(const std::string& source, bool staged, const Question& question, const Rate& rate) {
+  const auto seconds = [&](double one) {
+    return question.epochs * epoch_seconds(question.dataset, one, question.demand);
   };
-  Way way{source.name, false, {}, 0, {}};
-  for (const auto& [round, rate] : source.read.rounds) way.rounds[round] = seconds(rate);
-  way.seconds = estimate_or(way.rounds, seconds(source.read.typical.value));
+  Way way{source, staged, {}, 0, {}};
+  for (const auto& [round, one] : rate.rounds) way.rounds[round] = seconds(one);
+  way.seconds = estimate_or(way.rounds, seconds(rate.typical.value));
   return way;
 }
 
@@ -41,17 +42,6 @@ Way stage_first(const Question& question, const Source& source, const Rate& loca
   });
 }
 
-// The copy exists, so that it does not matter where it came from and how long that took.
-Way read_staged(const Question& question, const Rate& local) {
-  const auto seconds = [&](double read) {
-    return question.epochs * epoch_seconds(question.dataset, read, question.demand);
-  };
-  Way way{"", true, {}, 0, {}};
-  for (const auto& [round, read] : local.rounds) way.rounds[round] = seconds(read);
-  way.seconds = estimate_or(way.rounds, seconds(local.typical.value));
-  return way;
-}
-
 // The job reads what has arrived, and what it waits for arrives first: each byte crosses the path once, and
 // the first epoch lasts as long as the slower of the copy and the job.
 std::optional<Way> stage_meanwhile(const Question& question, const Source& source, const Rate& local) {
@@ -64,8 +54,7 @@ std::optional<Way> stage_meanwhile(const Question& question, const Source& sourc
 }
 
 std::optional<Way> quickest(const std::vector<Way>& ways, bool staged) {
-  const auto found =
-      std::find_if(ways.begin(), ways.end(), [&](const Way& way) { return way.staged == staged; });
+  const auto found = std::ranges::find(ways, staged, &Way::staged);
   return found == ways.end() ? std::nullopt : std::optional(*found);
 }
 
@@ -174,7 +163,7 @@ Decision decide(const Question& question, const std::vector<Source>& sources,
   decision.has_room = question.is_staged || static_cast<double>(question.local_room) >=
                                                 kRoomFactor * static_cast<double>(question.dataset);
   for (const Source& source : sources) {
-    decision.ways.push_back(train_directly(question, source));
+    decision.ways.push_back(read_from(source.name, false, question, source.read));
     const bool can_stage = local && source.copy && !question.is_staged;
     decision.break_even.push_back(can_stage ? break_even_of(source, *local, question.demand)
                                   : local && question.is_staged
@@ -182,7 +171,8 @@ Decision decide(const Question& question, const std::vector<Source>& sources,
                                       : BreakEven{});
     if (can_stage && decision.has_room) decision.ways.push_back(stage_first(question, source, *local));
   }
-  if (local && question.is_staged) decision.ways.push_back(read_staged(question, *local));
+  // The copy exists, so that it does not matter where it came from and how long that took.
+  if (local && question.is_staged) decision.ways.push_back(read_from("", true, question, *local));
   std::stable_sort(decision.ways.begin(), decision.ways.end(),
                    [](const Way& a, const Way& b) { return a.seconds.value < b.seconds.value; });
   decision.staged = quickest(decision.ways, true);

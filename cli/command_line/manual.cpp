@@ -1,7 +1,10 @@
 #include "cli/command_line/manual.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cctype>
+#include <utility>
 
 #include "base/text.hpp"
 #include "base/version.hpp"
@@ -13,28 +16,19 @@ namespace {
 
 // For roff: hyphens and quotes that may be copied, a backslash, and no line that begins like a request.
 std::string escaped(const std::string& text) {
+  constexpr std::array kEscapes = {std::pair{'\\', "\\e"}, std::pair{'-', "\\-"}, std::pair{'\'', "\\(aq"},
+                                   std::pair{'`', "\\(ga"}};
   std::string roff;
   for (const char c : text) {
     if (c == '.' && (roff.empty() || roff.back() == '\n')) roff += "\\&";
-    if (c == '\\') {
-      roff += "\\e";
-    } else if (c == '-') {
-      roff += "\\-";
-    } else if (c == '\'') {
-      roff += "\\(aq";
-    } else if (c == '`') {
-      roff += "\\(ga";
-    } else {
-      roff += c;
-    }
+    const auto* const escape = std::ranges::find(kEscapes, c, &std::pair<char, const char*>::first);
+    roff += escape == kEscapes.end() ? std::string(1, c) : escape->second;
   }
   return roff;
 }
 
 std::string joined_lines(std::string text) {
-  for (char& c : text) {
-    if (c == '\n') c = ' ';
-  }
+  std::ranges::replace(text, '\n', ' ');
   return text;
 }
 

@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "base/json.hpp"
 #include "base/text.hpp"
 #include "cli/client/bounded_call.hpp"
 #include "nvmetcp/reservations/libnvme_reservations.hpp"
@@ -52,18 +51,10 @@ Result<ReservationState> ask(const FormatRequest& request, nvmetcp::ReservationC
   return request.may_reserve ? nvmetcp::look_at_reservation(commands, request.us) : ReservationState{};
 }
 
-// Of the children's answers.
-Hold hold_of(const std::string& word) {
-  return word == "ours" ? Hold::Ours : word == "free" ? Hold::Free : Hold::Unsupported;
-}
-json::object to_json(Hold hold) {
-  return {{"hold", hold == Hold::Ours ? "ours" : hold == Hold::Free ? "free" : "unsupported"}};
-}
-
 using Steps = Result<Hold> (*)(const FormatRequest&, nvmetcp::ReservationCommands&, const FormatDevice&);
 
 // In a child of `parent`: the end of the command ends its work, and mkfs dies with this process.
-Result<json::object> in_this_process(const FormatRequest& request, Steps steps, pid_t parent) {
+Result<Hold> in_this_process(const FormatRequest& request, Steps steps, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) return fail(Errc::Cancelled, "the command has ended");
   auto commands = nvmetcp::LibnvmeReservations::open(request.device, request.nsid);
@@ -85,7 +76,7 @@ Result<json::object> in_this_process(const FormatRequest& request, Steps steps, 
     return found;
   };
   const FormatDevice device{check, make};
-  return steps(request, *commands, device).map(to_json);
+  return steps(request, *commands, device);
 }
 
 class BoundedFormatter final : public NamespaceFormatter {
@@ -100,13 +91,11 @@ class BoundedFormatter final : public NamespaceFormatter {
  private:
   static Result<Hold> call(const FormatRequest& request, Duration deadline, Steps steps) {
     const pid_t parent = ::getpid();
-    const auto answer = call_bounded(deadline, [&] { return in_this_process(request, steps, parent); });
-    if (!answer) {
-      Error error = answer.error();
-      if (error.hint.empty()) error.hint = "`spark-stage status` shows whether the target answers";
-      return fail_with(std::move(error), "formatting " + name_of(request));
-    }
-    return hold_of(get_text(*answer, "hold"));
+    auto hold = call_bounded(deadline, [&] { return in_this_process(request, steps, parent); });
+    if (hold) return hold;
+    Error& error = hold.error();
+    if (error.hint.empty()) error.hint = "`spark-stage status` shows whether the target answers";
+    return fail_with(std::move(error), "formatting " + name_of(request));
   }
 };
 

@@ -1,3 +1,4 @@
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
 #include "cli/client/api.hpp"
@@ -47,6 +48,20 @@ void add_version(App& app) {
         return 0;
       });
   verb.flag("--json", *as_json, "as JSON; `daemon` is null where none answers");
+}
+
+// Makes the manual page; used by the build.
+void add_manual(App& app) {
+  const auto file = std::make_shared<std::string>();
+  Verb verb = app.verb("manual", "the manual page, in roff", "  spark-stage manual docs/man/spark-stage.1.in",
+                       [&app, file](Context& context) -> Result<int> {
+                         auto page = read_file(*file);
+                         if (!page) return page.take_error();
+                         context.out << app.manual(std::move(*page));
+                         return 0;
+                       });
+  verb.argument("FILE", *file, "the page without the parts from the help");
+  app.hide(verb);
 }
 
 }  // namespace spark::cli

@@ -33,21 +33,11 @@ bool clock_is_synchronised() {
 }
 
 Result<Bytes> read_beginning(const std::string& device) {
-  const auto answer = call_bounded(kOneLook, [&] { return doctor::read_beginning(device); });
-  if (!answer) return answer.take_error();
-  return get_count(*answer, "bytes");
+  return call_bounded(kOneLook, [&] { return doctor::read_beginning(device); });
 }
 
 Result<nvmetcp::ReservationReport> read_reservation(const std::string& device, std::uint32_t nsid) {
-  const auto answer = call_bounded(kOneLook, [&] { return doctor::ask_reservation(device, nsid); });
-  if (!answer) return answer.take_error();
-  return doctor::reservation_from(*answer);
-}
-
-Result<double> read_rate(const std::string& device, double share) {
-  const auto answer = call_bounded(kOneLook, [&] { return doctor::read_rate(device, share); });
-  if (!answer) return answer.take_error();
-  return get_double(*answer, "bytes_per_second").value_or(0);
+  return call_bounded(kOneLook, [&] { return doctor::ask_reservation(device, nsid); });
 }
 
 // Bytes per second that this host may send now: while one of its datasets is leased, that of fleet.upload.
@@ -84,7 +74,9 @@ doctor::LinkMeter link_meter(Context& context, const doctor::Host& host, bool is
   fleet::MeasureLimits limits;
   if (is_full) limits.share = 1;
   doctor::LinkMeter meter;
-  meter.read = [share = limits.share](const std::string& device) { return read_rate(device, share); };
+  meter.read = [share = limits.share](const std::string& device) {
+    return call_bounded(kOneLook, [&] { return doctor::read_rate(device, share); });
+  };
   const Terminal terminal = context.terminal;
   std::ostream* const err = terminal.err && !terminal.is_quiet ? &context.err : nullptr;
   meter.progress = [err, terminal](const std::string& words) {

@@ -17,16 +17,6 @@ struct Setup {
   const host::Imported imported = host::import_configuration(host.root, survey, WallTime{});
 };
 
-// A path in a command that is to be copied: who labels a disk names the folder that a desktop mounts it on.
-std::string as_word(const std::string& path) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:@%,=";
-  if (path.find_first_not_of(kPlain) == std::string::npos) return path;
-  std::string word = "'";
-  for (const char c : printable(path)) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
 using IsItem = std::function<bool(const host::Item&)>;
 
 // Not a command for this thing alone: its volume is mounted, and its unit has to give way in the same move.
@@ -51,8 +41,7 @@ IsItem of_line(const host::FstabLine& line) {
 }
 
 const config::Volume* volume_at(const config::Config& config, const std::string& mount) {
-  const auto at = std::find_if(config.volumes.begin(), config.volumes.end(),
-                               [&](const config::Volume& volume) { return volume.mount == mount; });
+  const auto at = std::ranges::find(config.volumes, std::filesystem::path(mount), &config::Volume::mount);
   return at == config.volumes.end() ? nullptr : &*at;
 }
 
@@ -220,7 +209,8 @@ void check_mounts(const Setup& setup, Report& report) {
     if (by_desktop) {
       report.wrong("mount", where + " by the desktop",
                    "the desktop mounts it without checking whether another host has it open",
-                   "sudo umount " + as_word(mount.target.native()) +
+                   // Who labels a disk names the folder that a desktop mounts it on.
+                   "sudo umount " + shell_word(printable(mount.target.native())) +
                        "; echo 'SUBSYSTEM==\"block\", ATTRS{transport}==\"tcp\", ENV{UDISKS_IGNORE}=\"1\"' | "
                        "sudo tee /etc/udev/rules.d/90-spark-stage.rules");
     } else if (!mounts::is_read_only(mount)) {

@@ -127,17 +127,13 @@ void check_copies(const Host& host, const nvmetcp::HostIdentity& identity, Repor
   check_board(host, identity, report);
 }
 
-Result<json::object> ask_reservation(const std::string& device, std::uint32_t nsid) {
+Result<nvmetcp::ReservationReport> ask_reservation(const std::string& device, std::uint32_t nsid) {
   auto commands = nvmetcp::LibnvmeReservations::open(device, nsid);
   if (!commands) return commands.take_error();
   const auto report = commands->report();
   if (!report) return report.take_error();
   if (!*report) return fail(Errc::Unsupported, printable(device) + " offers no reservations");
-  return to_message(**report);
-}
-
-Result<nvmetcp::ReservationReport> reservation_from(const json::object& answer) {
-  return from_message<nvmetcp::ReservationReport>(answer);
+  return **report;
 }
 
 }  // namespace spark::doctor

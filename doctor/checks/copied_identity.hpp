@@ -1,7 +1,6 @@
 // Signs that this host's identity is another machine's too. A host alone can't prove that it is not.
 #pragma once
 
-#include "base/json.hpp"
 #include "base/result.hpp"
 #include "doctor/checks/host.hpp"
 #include "nvmetcp/types.hpp"
@@ -16,8 +15,7 @@ inline constexpr char kRenew[] =
 // Older than the machine's own id; another board's UUID; registered at a target by another host or program.
 void check_copies(const Host& host, const nvmetcp::HostIdentity& identity, Report& report);
 
-// The reservation report of a namespace, as it goes between processes. Blocks while the target is silent.
-Result<json::object> ask_reservation(const std::string& device, std::uint32_t nsid);
-Result<nvmetcp::ReservationReport> reservation_from(const json::object& answer);
+// The reservation report of a namespace. Blocks while the target is silent.
+Result<nvmetcp::ReservationReport> ask_reservation(const std::string& device, std::uint32_t nsid);
 
 }  // namespace spark::doctor

@@ -37,7 +37,11 @@ struct Report {
   std::vector<std::string> fine;     // checked and in order, a few words each
   std::vector<std::string> unknown;  // not checked, with the reason
   std::vector<NetworkWay> network;
-  std::vector<json::object> links;  // to peers, if they were tested: see fleet/link/report.hpp
+  // To peers, if they were tested, for `fleet test --json` and the screens: {"peer", "address", "interface",
+  // "megabits", "mtu", "packet", "peer_interface", "peer_megabits", "received_bytes_per_second",
+  // "sent_bytes_per_second", "own_busy", "peer_busy" (see fleet::busy_share), "faults"}; numbers are null if
+  // they are unknown.
+  std::vector<json::object> links;
 
   void wrong(std::string area, std::string what, std::string why, std::string fix);
   void note(std::string area, std::string what, std::string why, std::string fix);

@@ -61,14 +61,14 @@ IngressNic read_and_look(const Host& host, const std::string& device, const std:
   return carried;
 }
 
-Result<json::object> read_beginning(const std::string& path) {
+Result<Bytes> read_beginning(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   if (!fd) return fail_errno(errno, "opening " + printable(path));
   const PageBuffer buffer = make_page_buffer(kReadBytes);
   if (!buffer) return fail(Errc::Failed, "reading " + printable(path) + ": out of memory");
   const ssize_t got = ::pread(fd.get(), buffer.get(), kReadBytes, 0);
   if (got < 0) return fail_errno(errno, "reading " + printable(path));
-  return json::object{{"bytes", got}};
+  return static_cast<Bytes>(got);
 }
 
 }  // namespace spark::doctor

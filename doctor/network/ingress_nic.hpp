@@ -28,7 +28,8 @@ struct IngressNic {
 // Reads the beginning of a namespace and looks which card it came in by.
 IngressNic read_and_look(const Host& host, const std::string& device, const std::string& expected);
 
-// The first MiB of a device, with direct I/O. May block indefinitely: call it in a child process.
-Result<json::object> read_beginning(const std::string& path);
+// Reads the first MiB of a device, with direct I/O: how much there was. May block indefinitely: call it in a
+// child process.
+Result<Bytes> read_beginning(const std::string& path);
 
 }  // namespace spark::doctor

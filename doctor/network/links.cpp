@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/text.hpp"
 #include "doctor/network/ingress_nic.hpp"
 #include "doctor/network/mtu.hpp"
 #include "doctor/network/nics.hpp"
-#include "fleet/link/report.hpp"
+#include "fleet/link/judge.hpp"
 
 namespace spark::doctor {
 namespace {
@@ -148,6 +149,29 @@ fleet::LinkFacts look_at_link(const Host& host, const LinkMeter& meter, const js
   if (facts.works != 0 && facts.works < facts.packet) return facts;
   measure(host, meter, endpoint, facts);
   return facts;
+}
+
+json::value rate_of(const fleet::WayRate& way) {
+  return way.bytes_per_second > 0 ? json::value(std::llround(way.bytes_per_second)) : json::value();
+}
+
+json::object to_json(const fleet::LinkFacts& facts, const std::vector<fleet::LinkFinding>& findings) {
+  json::array faults;
+  for (const fleet::LinkFinding& finding : findings)
+    if (finding.is_fault) faults.emplace_back(finding.kind);
+  return {{"peer", facts.peer},
+          {"address", or_null(facts.address)},
+          {"interface", or_null(facts.card.name)},
+          {"megabits", or_null(facts.card.megabits)},
+          {"mtu", or_null(facts.card.mtu)},
+          {"packet", or_null(facts.works)},
+          {"peer_interface", or_null(facts.peer_card)},
+          {"peer_megabits", or_null(facts.peer_megabits)},
+          {"received_bytes_per_second", rate_of(facts.from)},
+          {"sent_bytes_per_second", rate_of(facts.to)},
+          {"own_busy", std::max(facts.from.own_busy, facts.to.own_busy)},
+          {"peer_busy", std::max(facts.from.peer_busy, facts.to.peer_busy)},
+          {"faults", std::move(faults)}};
 }
 
 void add(const fleet::LinkFacts& facts, Report& report) {

@@ -56,7 +56,7 @@ class Reader {
 
 }  // namespace
 
-Result<json::object> read_rate(const std::string& path, double share) {
+Result<double> read_rate(const std::string& path, double share) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   if (!fd) return fail_errno(errno, "opening " + printable(path));
   const off_t end = ::lseek(fd.get(), 0, SEEK_END);
@@ -76,8 +76,7 @@ Result<json::object> read_rate(const std::string& path, double share) {
     if (is_last) pause = std::min<steady_clock::duration>(pause, 3 * kBurst);  // the caller's time ends
     std::this_thread::sleep_for(pause);
   }
-  const double seconds = std::chrono::duration<double>(moving).count();
-  return json::object{{"bytes_per_second", static_cast<double>(reader.done()) / seconds}};
+  return static_cast<double>(reader.done()) / std::chrono::duration<double>(moving).count();
 }
 
 }  // namespace spark::doctor

@@ -20,9 +20,7 @@ void settle_ref(FolderNow& now) {
   const auto ref = std::ranges::find(entries, std::string_view(now.walked.ref),
                                      [](const staging::Entry& one) { return one.path.view(); });
   if (now.walked.ref.empty() || ref == entries.end()) return;
-  staging::Hasher hasher;
-  hasher.add(std::string_view(now.walked.record.revision));
-  ref->hash = hasher.digest();
+  ref->hash = staging::digest_of(now.walked.record.revision);
   ref->size = ref->allocated = now.walked.record.revision.size();
   ref->mtime_ns = ref->ctime_ns = 0;
   ref->inode = ref->hash.high;  // else peers take the refs of all revisions for one unchanged file

@@ -19,18 +19,15 @@ constexpr std::string_view kNone = "-";
 
 // A line is cut off, or has zeros in it, after a crash of the host: each one has its own hash.
 std::string sealed(const std::string& line) {
-  staging::Hasher hasher;
-  hasher.add(line);
-  return staging::to_hex(hasher.digest()) + " " + line + "\n";
+  return staging::to_hex(staging::digest_of(line)) + " " + line + "\n";
 }
 
 std::optional<std::string_view> unsealed(std::string_view line) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
-  staging::Hasher hasher;
-  hasher.add(line.substr(space + 1));
-  if (staging::to_hex(hasher.digest()) != line.substr(0, space)) return std::nullopt;
-  return line.substr(space + 1);
+  const std::string_view text = line.substr(space + 1);
+  if (staging::to_hex(staging::digest_of(text)) != line.substr(0, space)) return std::nullopt;
+  return text;
 }
 
 std::string_view first_word(std::string_view& line) {

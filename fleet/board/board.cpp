@@ -52,9 +52,7 @@ bool is_locked_elsewhere(const UniqueFd& file) {
 }
 
 std::filesystem::path memory_folder(const std::filesystem::path& folder) {
-  staging::Hasher hasher;
-  hasher.add(folder.native());
-  return "/dev/shm/spark-stage-" + staging::to_hex(hasher.digest());
+  return "/dev/shm/spark-stage-" + staging::to_hex(staging::digest_of(folder.native()));
 }
 
 // Anyone may make folders there, so only one that belongs to this user alone is used.

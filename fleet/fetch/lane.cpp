@@ -1,7 +1,5 @@
 #include "fleet/fetch/lane.hpp"
 
-#include "fleet/fetch/digest.hpp"
-
 namespace spark::fleet {
 
 using Clock = std::chrono::steady_clock;
@@ -19,7 +17,7 @@ Result<staging::PieceOutcome> ExchangeRun::Lane::read_piece(staging::FileWork& w
   bytes += read.bytes;
   staging::PieceOutcome outcome;
   outcome.ended_early = read.bytes < want;
-  outcome.digest = digest_of(buffer.data(), read.bytes);
+  outcome.digest = staging::digest_of(std::span(buffer.data(), read.bytes));
   return outcome;
 }
 

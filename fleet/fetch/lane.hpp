@@ -16,6 +16,8 @@ struct ExchangeRun::Lane {
   staging::IoBuffer buffer;
   staging::SmallFileCopier copier;
 
+  std::span<char> chars() const { return {reinterpret_cast<char*>(buffer.data()), buffer.size()}; }
+
   // Reads a piece of the source into the buffer, and adds its bytes to `bytes`.
   Result<staging::PieceOutcome> read_piece(staging::FileWork& work, std::uint64_t piece,
                                            std::atomic<Bytes>& bytes);

@@ -31,15 +31,6 @@ Files files_of(staging::Entries& entries, const staging::SetOrigin& origin) {
   return files;
 }
 
-// Written in this worker's walk order, from which the server derives the content of each unit.
-Result<> write_entries(const std::filesystem::path& path, staging::Entries& entries) {
-  staging::Manifest manifest;
-  manifest.entries.swap(entries);
-  const auto written = staging::write_manifest(path, manifest);
-  manifest.entries.swap(entries);
-  return written;
-}
-
 void show_whole(std::uint64_t first, const staging::Entry& entry, Board& board) {
   const std::uint64_t pieces = staging::piece_count(entry.size);
   for (std::uint64_t piece = 0; piece < pieces; ++piece) {
@@ -136,7 +127,9 @@ Result<> PeerExchange::copy(staging::ExchangeJob& job) {
     warnings_.push_back("nothing was exchanged with peers: " + board.error().message());
     return {};
   }
-  if (auto written = write_entries(Board::entries_of(settings_.boards, files.set), job.entries); !written) {
+  // In this worker's walk order, from which the server derives the content of each unit.
+  const auto list = Board::entries_of(settings_.boards, files.set);
+  if (auto written = staging::write_entries(list, {}, job.entries); !written) {
     warnings_.push_back("nothing was exchanged with peers: " + written.error().message());
     return {};
   }

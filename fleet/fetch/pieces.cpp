@@ -1,7 +1,6 @@
 // Transfers pieces of large files: from the source or a peer, through the hash, to the copy.
 #include <algorithm>
 
-#include "fleet/fetch/digest.hpp"
 #include "fleet/fetch/lane.hpp"
 #include "fleet/fetch/run.hpp"
 #include "fleet/fetch/timings.hpp"
@@ -85,12 +84,12 @@ std::optional<staging::PieceOutcome> ExchangeRun::piece_from_peer(File& file, st
                                                                   const Choice& choice, Lane& lane) {
   const PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
   const auto began = std::chrono::steady_clock::now();
-  const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kForUnit);
+  const auto head = exchange_.peers[*choice.peer]->get(request, lane.chars(), kForUnit);
   const bool is_whole = head && head->status == 200 && head->length == want && (head->piece || head->file) &&
                         (job_.context.has_source || head->is_plain);
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
   staging::PieceOutcome outcome;
-  if (is_whole) outcome.digest = digest_of(lane.buffer.data(), want);
+  if (is_whole) outcome.digest = staging::digest_of(std::span(lane.buffer.data(), want));
   const bool is_known = !exchange_.known.empty() && file.units == 1;
   const bool is_wrong =
       is_whole && ((head->piece && *head->piece != outcome.digest) ||

@@ -138,11 +138,8 @@ Result<staging::Walked> SharedWalk::from_peer(std::size_t index) {
 }
 
 // Publishes the walk on the board. If that fails, peers walk the volume themselves.
-void SharedWalk::offer(staging::Walked& walked) {
-  staging::Manifest manifest;
-  manifest.entries.swap(walked.entries);
-  const auto written = staging::write_manifest(Board::entries_of(boards_, walk_), manifest);
-  manifest.entries.swap(walked.entries);
+void SharedWalk::offer(const staging::Walked& walked) {
+  const auto written = staging::write_entries(Board::entries_of(boards_, walk_), {}, walked.entries);
   const auto noted = write_file_atomically(Board::notes_of(boards_, walk_), staging::to_text(walked));
   if (!written || !noted) presence_.reset();
 }

@@ -47,7 +47,7 @@ class SharedWalk {
   Result<staging::Walked> decide(const staging::Exchange::Walk& own);
   std::optional<Choice> next();
   Result<staging::Walked> from_peer(std::size_t index);
-  void offer(staging::Walked& walked);
+  void offer(const staging::Walked& walked);
 };
 
 }  // namespace spark::fleet

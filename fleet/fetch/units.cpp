@@ -3,7 +3,6 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
-#include "fleet/fetch/digest.hpp"
 #include "fleet/fetch/lane.hpp"
 #include "fleet/fetch/run.hpp"
 #include "fleet/fetch/timings.hpp"
@@ -129,7 +128,7 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
   const Pack& pack = exchange_.layout.pack(choice.unit);
   PeerRequest request{PeerRequest::Kind::Unit, exchange_.set, choice.unit, 0};
   const auto began = std::chrono::steady_clock::now();
-  const auto head = exchange_.peers[*choice.peer]->get(request, chars_of(lane.buffer), kForUnit);
+  const auto head = exchange_.peers[*choice.peer]->get(request, lane.chars(), kForUnit);
   job_.context.counters->spent(staging::Activity::Peers, std::chrono::steady_clock::now() - began);
   if (!head) return Fetched::NotNow;
   if (head->status != 200 || head->length < pack.count * kTableEntry) return Fetched::Missing;
@@ -158,7 +157,7 @@ Result<ExchangeRun::Fetched> ExchangeRun::pack_from_peer(const Choice& choice, L
     const staging::Digest digest = exchange_.known.empty()
                                        ? get_digest(row + 1)
                                        : exchange_.known[exchange_.layout.small(pack.first + i)];
-    if (digest_of(mine, entry->size) != digest) {
+    if (staging::digest_of(std::span(mine, entry->size)) != digest) {
       const std::scoped_lock lock(mutex_);
       give_up_peer(*choice.peer, entry->path.view());
       return Fetched::Missing;

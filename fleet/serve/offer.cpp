@@ -89,21 +89,38 @@ class StagingOffer final : public Offer {
 
 class PublishedOffer final : public Offer {
  public:
+  // `version`: of an adopted folder's manifest, which is `copy` then; none: it is a copy of this host.
   PublishedOffer(UnitReader reader, std::vector<staging::Digest> hashes, std::filesystem::path copy,
-                 std::string hash)
+                 std::string hash, std::optional<OfferVersion> version = {})
       : reader_(std::move(reader)),
         hashes_(std::move(hashes)),
         copy_(std::move(copy)),
-        hash_(std::move(hash)) {}
+        hash_(std::move(hash)),
+        version_(version) {}
 
   SetState state() const override {
     return {.kind = SetState::Kind::Published, .unit_count = reader_.layout().units(), .hash = hash_};
   }
-
   Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
-    if (unit >= reader_.layout().units()) return not_there();
-    return to_result(read_unit(unit, buffer));
+    if (unit >= reader_.layout().units() || (version_ && !is_current())) return not_there();
+    auto body = read_unit(unit, buffer);
+    if (!body && version_ && is_current()) end(body.error());
+    return to_result(std::move(body));
   }
+  std::uint64_t files() const override { return reader_.layout().files(); }
+  bool is_current() const override {
+    if (version_) return version_->is_there() && version_of(copy_) == *version_;
+    return ::access(copy_.c_str(), F_OK) == 0;
+  }
+  std::filesystem::path copy() const override { return copy_; }
+
+ private:
+  UnitReader reader_;
+  std::vector<staging::Digest> hashes_;  // one for each file
+  std::filesystem::path copy_;
+  std::string hash_;
+  std::optional<OfferVersion> version_;  // of the manifest that was read
+
   UnitRead<UnitBody> read_unit(std::uint64_t unit, const staging::IoBuffer& buffer) const {
     const Layout& layout = reader_.layout();
     if (layout.is_pack(unit)) {
@@ -118,44 +135,11 @@ class PublishedOffer final : public Offer {
     return body;
   }
 
-  std::uint64_t files() const override { return reader_.layout().files(); }
-  bool is_current() const override { return ::access(copy_.c_str(), F_OK) == 0; }
-  std::filesystem::path copy() const override { return copy_; }
-
- private:
-  UnitReader reader_;
-  std::vector<staging::Digest> hashes_;  // one for each file
-  std::filesystem::path copy_;
-  std::string hash_;
-};
-
-class AdoptedOffer final : public Offer {
- public:
-  AdoptedOffer(PublishedOffer files, std::filesystem::path manifest, OfferVersion version)
-      : files_(std::move(files)), manifest_(std::move(manifest)), version_(version) {}
-
-  SetState state() const override { return files_.state(); }
-  std::uint64_t files() const override { return files_.files(); }
-  bool is_current() const override { return version_.is_there() && version_of(manifest_) == version_; }
-  std::filesystem::path copy() const override { return manifest_; }
-
-  Result<UnitBody> read(std::uint64_t unit, const staging::IoBuffer& buffer) const override {
-    if (unit >= files_.state().unit_count || !is_current()) return not_there();
-    auto body = files_.read_unit(unit, buffer);
-    if (!body && is_current()) end(body.error());
-    return to_result(std::move(body));
-  }
-
- private:
-  PublishedOffer files_;
-  std::filesystem::path manifest_;
-  OfferVersion version_;  // of the manifest that was read
-
-  // Damage stays damage at the next look; anything else may pass.
+  // The offer of an adopted folder. Damage stays damage at the next look; anything else may pass.
   void end(const UnitTrouble& trouble) const {
-    const auto entry = staging::is_medium_error(trouble.error) ? entry_of(manifest_, trouble.file)
+    const auto entry = staging::is_medium_error(trouble.error) ? entry_of(copy_, trouble.file)
                                                                : std::optional<staging::Entry>();
-    if (!entry || !note_damaged(manifest_, {{*entry, trouble.error}})) set_aside(manifest_);
+    if (!entry || !note_damaged(copy_, {{*entry, trouble.error}})) set_aside(copy_);
   }
 };
 
@@ -211,8 +195,8 @@ Result<std::shared_ptr<Offer>> offer_of_folder(const AdoptedFolder& folder,
   for (ListedFile& file : listed->files)
     if (!model.ref.empty() && file.path == std::string_view(model.ref)) file.content = model.record.revision;
   UnitReader reader(std::move(then->now.tree), std::move(listed->files), std::move(listed->identities));
-  PublishedOffer files(std::move(reader), std::move(listed->hashes), manifest, std::move(hash));
-  return std::make_shared<AdoptedOffer>(std::move(files), manifest, version);
+  return std::make_shared<PublishedOffer>(std::move(reader), std::move(listed->hashes), manifest,
+                                          std::move(hash), version);
 }
 
 }  // namespace spark::fleet

@@ -76,8 +76,7 @@ const Known* find_long(std::string_view name) {
 }
 
 const Known* find_short(char letter) {
-  const auto at =
-      std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& known) { return known.letter == letter; });
+  const auto* const at = std::ranges::find(kKnown, letter, &Known::letter);
   return at == kKnown.end() || letter == 0 ? nullptr : &*at;
 }
 

@@ -7,7 +7,6 @@
 
 #include "base/text.hpp"
 #include "migration/survey/fstab.hpp"
-#include "migration/survey/unit_files.hpp"
 #include "migration/survey/words.hpp"
 
 namespace spark::host {
@@ -123,10 +122,7 @@ std::vector<ConnectUnit> read_connect_units(const LocalFiles& files) {
     }
     ConnectUnit unit = parse_unit(whole);
     if (unit.connections.empty() && !unit.connects_all) continue;
-    unit.name = file.name;
-    unit.file = file.file;
-    unit.is_link = file.is_link;
-    unit.links = file.links;
+    static_cast<UnitFile&>(unit) = file;
     for (const auto& [other, other_text] : texts) {
       if (needs(other, other_text, file.name)) unit.needed_by.push_back(other);
     }

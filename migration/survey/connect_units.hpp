@@ -6,18 +6,14 @@
 #include <vector>
 
 #include "migration/survey/connect_command.hpp"
-#include "migration/survey/local_files.hpp"
+#include "migration/survey/unit_files.hpp"
 
 namespace spark::host {
 
-struct ConnectUnit {
-  std::string file;  // "/etc/systemd/system/nvme-rosa-connect.service"
-  std::string name;  // "nvme-rosa-connect.service"
+struct ConnectUnit : UnitFile {
   std::vector<ManualConnection> connections;
   // One for each `nvme connect-all`, without a subsystem; no address: those of nvme-cli's own files.
   std::vector<ManualConnection> discovered;
-  bool is_link = false;                // as UnitFile::is_link
-  std::vector<std::string> links;      // as UnitFile::links
   bool connects_all = false;           // `nvme connect-all`, with connections or nvme-cli's own files
   std::vector<std::string> others;     // its commands that neither connect nor wait
   std::vector<std::string> needed_by;  // files that can't start without it

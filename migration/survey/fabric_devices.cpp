@@ -34,8 +34,7 @@ std::string filesystem_uuid_of(const SystemRoot& root, const std::string& device
 
 void add_path(std::vector<FabricDevice>& devices, const SystemRoot& root, const std::string& device,
               std::uint32_t nsid, const nvmetcp::Controller& controller) {
-  const auto at =
-      std::find_if(devices.begin(), devices.end(), [&](const auto& known) { return known.device == device; });
+  const auto at = std::ranges::find(devices, device, &FabricDevice::device);
   if (at != devices.end()) {
     at->paths.push_back(controller);
   } else {
@@ -112,15 +111,14 @@ std::vector<FabricDevice> list_fabric_devices(const SystemRoot& root) {
                static_cast<std::uint32_t>(std::strtoul(nsid->c_str(), nullptr, 10)), controller);
     }
   }
-  std::sort(devices.begin(), devices.end(), [](const auto& a, const auto& b) { return a.device < b.device; });
+  std::ranges::sort(devices, {}, &FabricDevice::device);
   return devices;
 }
 
 const FabricDevice* find_device(const SystemRoot& root, const std::vector<FabricDevice>& devices,
                                 const std::string& source) {
   const std::string name = kernel_name_of(root, source);
-  const auto at =
-      std::find_if(devices.begin(), devices.end(), [&](const auto& known) { return known.device == name; });
+  const auto at = std::ranges::find(devices, name, &FabricDevice::device);
   return at == devices.end() ? nullptr : &*at;
 }
 

@@ -35,9 +35,7 @@ std::string real_path(const SystemRoot& root, const std::vector<mounts::Mount>& 
     std::error_code error = std::make_error_code(std::errc::invalid_argument);
     for (; error && part != path.end(); ++part) {
       next = before / *part;
-      const bool is_mounted = std::any_of(mounts.begin(), mounts.end(),
-                                          [&](const mounts::Mount& known) { return known.target == next; });
-      if (is_mounted) return path;
+      if (std::ranges::find(mounts, next, &mounts::Mount::target) != mounts.end()) return path;
       const fs::path link = fs::read_symlink(root / next.relative_path().native(), error);
       next = error ? next : link.is_absolute() ? link : before / link;
       if (error) before = next;

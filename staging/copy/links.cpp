@@ -33,9 +33,7 @@ Result<Digest> copy_content(int from, int to, Bytes size, const std::string& sho
     if (read.error != 0) return fail_errno(read.error, "reading " + shown);
     const int failed = write_at(to, {}, buffer.data(), read.bytes, piece * kHashPiece);
     if (failed != 0) return fail_errno(failed, "writing " + shown);
-    Hasher hasher;
-    hasher.add(std::span<const std::byte>(buffer.data(), read.bytes));
-    digests.push_back(hasher.digest());
+    digests.push_back(digest_of(std::span(buffer.data(), read.bytes)));
   }
   return digest_of_pieces(digests);
 }

@@ -126,4 +126,14 @@ Digest Hasher::digest() {
   return from_xxh(XXH3_128bits_digest(state_.get()));
 }
 
+Digest digest_of(std::span<const std::byte> bytes) {
+  Hasher hasher;
+  hasher.add(bytes);
+  return hasher.digest();
+}
+
+Digest digest_of(std::string_view bytes) {
+  return digest_of(std::as_bytes(std::span(bytes)));
+}
+
 }  // namespace spark::staging

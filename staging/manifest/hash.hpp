@@ -56,4 +56,7 @@ class Hasher {
   void add_pending_zeros();
 };
 
+Digest digest_of(std::span<const std::byte> bytes);
+Digest digest_of(std::string_view bytes);
+
 }  // namespace spark::staging

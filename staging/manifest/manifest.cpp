@@ -11,7 +11,6 @@
 #include "staging/manifest/manifest_text.hpp"
 #include "staging/manifest/names.hpp"
 #include "staging/manifest/source_identity.hpp"
-#include "staging/manifest/write_entries.hpp"
 
 namespace spark::staging {
 namespace {

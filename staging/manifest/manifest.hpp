@@ -123,5 +123,8 @@ Result<Manifest> parse_manifest(std::string_view text);
 
 // Durable when it returns; at any time the file is either complete or absent.
 Result<> write_manifest(const std::filesystem::path& path, const Manifest& manifest, Readers readers = {});
+// The same of entries that belong to the caller: those of a large set are not copied.
+Result<> write_entries(const std::filesystem::path& path, const ManifestHeader& header,
+                       const Entries& entries, Readers readers = {});
 
 }  // namespace spark::staging

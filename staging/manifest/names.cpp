@@ -25,9 +25,7 @@ bool is_safe_in_folder_name(char c) {
 }
 
 std::string hash_of(std::string_view name) {
-  Hasher hasher;
-  hasher.add(name);
-  return to_hex(hasher.digest());
+  return to_hex(digest_of(name));
 }
 
 }  // namespace

@@ -241,9 +241,7 @@ Result<HubModel> walk_hub_snapshot(Tree& tree, const HubSnapshot& snapshot,
 Result<> write_ref(const Tree& copy, Entries& entries, std::string_view path, const std::string& commit) {
   Entry* entry = find_entry(entries, path);
   if (entry == nullptr) return {};
-  Hasher hasher;
-  hasher.add(std::string_view(commit));
-  const Digest hash = hasher.digest();
+  const Digest hash = digest_of(commit);
   if (entry->hash == hash) return {};
   const std::string shown = copy.shown(path);
   const Parent parent = open_parent(copy, path);

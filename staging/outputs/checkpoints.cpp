@@ -74,9 +74,8 @@ void add_files(Checkpoint& one, const fs::path& path) {
       continue;
     }
     if (is_folder || ++one.file_count > kMostHashes) continue;
-    Hasher hasher;
-    hasher.add(all->path().native().substr(path.native().size()));
-    one.files.push_back(static_cast<std::int64_t>(hasher.digest().low));
+    const std::string below = all->path().native().substr(path.native().size());
+    one.files.push_back(static_cast<std::int64_t>(digest_of(below).low));
   }
   if (one.file_count > kMostHashes) one.files.clear();
   std::ranges::sort(one.files);

@@ -34,9 +34,7 @@ bool has_content_of(const Tree& tree, const Entry& here, const Entry& there) {
   std::string content(here.size, '\0');
   if (!file || ::pread(file.get(), content.data(), content.size(), 0) != static_cast<ssize_t>(here.size))
     return false;
-  Hasher hasher;
-  hasher.add(content);
-  return hasher.digest() == there.hash;
+  return digest_of(content) == there.hash;
 }
 
 bool is_same_state(const Entry& here, const Entry& there) {

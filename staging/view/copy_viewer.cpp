@@ -7,9 +7,9 @@
 
 #include "base/text.hpp"
 #include "staging/copy/resume.hpp"
+#include "staging/manifest/manifest.hpp"
 #include "staging/manifest/manifest_reader.hpp"
 #include "staging/manifest/source_identity.hpp"
-#include "staging/manifest/write_entries.hpp"
 #include "staging/view/view_tree.hpp"
 
 namespace spark::staging {

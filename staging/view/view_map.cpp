@@ -47,9 +47,7 @@ ViewPlace view_place(const SystemRoot& root, const std::filesystem::path& state_
   const bool is_of_root =
       ::geteuid() == 0 && ::stat(run.c_str(), &owner) == 0 && owner.st_uid == 0 && (owner.st_mode & 022) == 0;
   if (!is_of_root || ::statfs(run.c_str(), &kind) != 0 || kind.f_type != TMPFS_MAGIC) return place;
-  Hasher hasher;
-  hasher.add(place.folder.native());
-  place.memory = run / "spark-stage-live" / to_hex(hasher.digest());
+  place.memory = run / "spark-stage-live" / to_hex(digest_of(place.folder.native()));
   return place;
 }
 

@@ -129,12 +129,8 @@ std::vector<std::string> variables_of(const std::vector<std::string>& folders, c
 std::optional<Bytes> cached_before(const std::vector<std::string>& folders) {
   constexpr Duration kLook{10'000};
   if (folders.empty()) return std::nullopt;
-  const auto answer = call_bounded(kLook, [&]() -> Result<json::object> {
-    const auto cached = bench::cached_data(folders);
-    return json::object{{"bytes", or_null(cached)}};
-  });
-  const auto bytes = answer ? get_int(*answer, "bytes") : std::nullopt;
-  return bytes ? std::optional(static_cast<Bytes>(*bytes)) : std::nullopt;
+  const auto look = [&]() -> Result<std::optional<Bytes>> { return bench::cached_data(folders); };
+  return call_bounded(kLook, look).value_or(std::nullopt);
 }
 
 // What a job gets from the page cache without a call is not counted.

@@ -30,7 +30,7 @@ Result<std::vector<std::string>> command_for(const bench::BenchOptions& options)
     words.emplace_back(option);
     words.push_back(value);
   };
-  for (const bench::Scenario* scenario : *scenarios) add("--scenario", std::string(scenario->id));
+  for (const bench::Scenario* scenario : *scenarios) add("--scenario", scenario->id);
   add("--size", std::to_string(options.size));
   add("--runtime", std::to_string(options.runtime.count()) + "s");
   add("--rounds", std::to_string(options.rounds));

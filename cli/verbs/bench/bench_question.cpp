@@ -93,11 +93,9 @@ unsigned fleet_hosts(const Context& context) {
   const auto config = config::load(context.config_file);
   if (!config || config->fleet.listen.empty()) return 0;
   const auto& fleet = config->fleet;
-  const bool names_itself = std::any_of(fleet.peers.begin(), fleet.peers.end(), [&](const auto& peer) {
-    return std::any_of(peer.second.begin(), peer.second.end(), [&](const auto& portal) {
-      return std::any_of(fleet.listen.begin(), fleet.listen.end(),
-                         [&](const auto& own) { return own.address == portal.address; });
-    });
+  const bool names_itself = std::ranges::any_of(fleet.peers, [&](const auto& peer) {
+    return std::ranges::find_first_of(peer.second, fleet.listen, {}, &nvmetcp::Portal::address,
+                                      &nvmetcp::Portal::address) != peer.second.end();
   });
   return static_cast<unsigned>(fleet.peers.size()) + (names_itself ? 0 : 1);
 }

@@ -47,7 +47,7 @@ TEST(Reservation, KeysOf64BitsSurviveTheJsonBetweenProcesses) {
   const nvmetcp::ReservationReport sent{7, 1, {{"a", 18446744073709551615U, true}}};
   const auto answer = parse_json_object(json::serialize(to_message(sent)));
   ASSERT_TRUE(answer);
-  const auto report = reservation_from(*answer);
+  const auto report = from_message<nvmetcp::ReservationReport>(*answer);
   ASSERT_TRUE(report);
   ASSERT_EQ(report->registrants.size(), 1u);
   EXPECT_EQ(report->registrants.front().key, 18446744073709551615U);

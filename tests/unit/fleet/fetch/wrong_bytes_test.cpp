@@ -1,7 +1,6 @@
 // A peer in the middle of its own staging sends bytes that do not match their digest.
 #include <gtest/gtest.h>
 
-#include "fleet/fetch/digest.hpp"
 #include "tests/unit/fleet/fetch/disturbed.hpp"
 #include "tests/unit/fleet/serve/host.hpp"
 
@@ -41,7 +40,7 @@ struct TwoHosts {
     manifest.entries.swap(entries);
     EXPECT_TRUE(staging::write_manifest(Board::entries_of(peer.boards(), set), manifest));
     manifest.entries.swap(entries);
-    (*board)->set_digest(0, digest_of(reinterpret_cast<const std::byte*>(right.data()), right.size()));
+    (*board)->set_digest(0, staging::digest_of(right));
     (*board)->set_unit(0, UnitState::HasPiece);
     presence = std::make_unique<Presence>(std::move(*board));
   }
