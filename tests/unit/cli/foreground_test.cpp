@@ -169,7 +169,7 @@ TEST(Foreground, AnInterruptAtATerminalEndsTheProgramByTheSignal) {
   const auto run = [&](bool at_terminal) {
     return status_of(forked([&] {
       ::setsid();
-      ::signal(SIGINT, SIG_DFL);  // as above
+      ::signal(SIGINT, SIG_DFL);                                       // as above
       if (at_terminal && ::open(name.c_str(), O_RDWR) < 0) return 98;  // it becomes the session's
       end_by_interrupt();
       return 99;
