@@ -36,8 +36,7 @@ class Asker {
   // The same, as long as it takes, in a worker of its own.
   asio::awaitable<Result<json::object>> act_patiently(std::string verb, json::object request) {
     workers::Call call{std::move(verb), subject_, std::move(request)};
-    workers::Cancellation never;
-    auto answer = co_await runner_.run(std::move(call), never);
+    auto answer = co_await runner_.run(std::move(call));
     snapshot_.forget();
     co_return answer;
   }
