@@ -179,9 +179,9 @@ def desk(house):
     host.sh("rm -rf /root/desk /opt/train /data /mnt/nas /local/job /local/over /etc/spark-stage/keys/psk "
             f"{' '.join(f'/usr/local/bin/{name}' for name in STUBS)}")
     for name in sets:
-        house.product.run(f"evict {name}")
+        done = house.product.run(f"evict {name}")
         row = house.product.dataset(name)
-        assert row["state"] == "absent", f"{name} is still leased: {row['leases']}"
+        assert row["state"] == "absent", f"{name}: {done.out}{done.err}; its leases: {row['leases']}"
     house.product.configure(house.config())
     house.wait_ready()
 
